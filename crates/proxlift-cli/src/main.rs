@@ -1,0 +1,2 @@
+//! `proxlift`: flags -> plan -> work.
+fn main() {}

@@ -1,0 +1,81 @@
+//! The weights of one layer: `J x C` filters of `k x k` taps.
+
+use crate::{Error, Real, Result};
+
+/// The parameter `theta_k` of a layer: the filters of a bias-free convolution `L : C -> J`,
+/// `(L x)_j(p) = sum_{c,t} w[j,c,t] x_c(p + t)` with `t` in `[-r, r]^2`, `r = (k - 1) / 2`, and zeros outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filters<T> {
+    features: usize,
+    channels: usize,
+    size: usize,
+    weights: Vec<T>,
+}
+
+impl<T: Real> Filters<T> {
+    /// Filters from their weights in the order `[j][c][ky][kx]`.
+    ///
+    /// # Errors
+    /// When the kernel size is even or zero, a count is zero, or the number of weights does not fit.
+    pub fn new(features: usize, channels: usize, size: usize, weights: Vec<T>) -> Result<Self> {
+        if size.is_multiple_of(2) {
+            return Err(Error::invalid(format!("the kernel size is {size}, but it must be odd (3, 5 or 7)")));
+        }
+        if features == 0 || channels == 0 {
+            return Err(Error::invalid("a layer needs at least one feature and one channel"));
+        }
+        let expected = features * channels * size * size;
+        if weights.len() != expected {
+            return Err(Error::invalid(format!("{} weights given, but {expected} needed", weights.len())));
+        }
+        Ok(Self { features, channels, size, weights })
+    }
+
+    /// All weights zero.
+    ///
+    /// # Errors
+    /// As [`Filters::new`].
+    pub fn zeros(features: usize, channels: usize, size: usize) -> Result<Self> {
+        Self::new(features, channels, size, vec![T::zero(); features * channels * size * size])
+    }
+
+    /// `J`, the number of features.
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// `C`, the number of image channels.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// `k`, the side of the square kernel.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// `r = (k - 1) / 2`.
+    pub fn radius(&self) -> usize {
+        self.size / 2
+    }
+
+    /// The weights in the order `[j][c][ky][kx]`.
+    pub fn weights(&self) -> &[T] {
+        &self.weights
+    }
+
+    /// The weights, to be changed in place.
+    pub fn weights_mut(&mut self) -> &mut [T] {
+        &mut self.weights
+    }
+
+    /// The same filters in another precision.
+    pub fn cast<U: Real>(&self) -> Filters<U> {
+        Filters {
+            features: self.features,
+            channels: self.channels,
+            size: self.size,
+            weights: self.weights.iter().map(|w| U::of(w.to_double())).collect(),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Linear operators with their exact adjoints.
+
+mod filters;
+
+pub use filters::Filters;
