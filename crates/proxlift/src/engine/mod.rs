@@ -1,1 +1,100 @@
-//! (engine)
+//! What computes: one small trait over batches and blocks, and two engines behind it.
+//!
+//! | engine | for | how |
+//! |---|---|---|
+//! | [`Reference`] | checking, `f32` and `f64` | plain loops over pixels, one per formula |
+//! | [`Cpu`] | work, `f32` | fused SIMD kernels chosen at run time, samples and image bands in parallel |
+//!
+//! An engine knows the layer `v = u - tau L (L* u - z)`, `u = clip(v)`, its pull-back and its weight gradient, and
+//! nothing of energies, optimisers or files. The blocks work on whole batches, so an engine may spread them over
+//! threads, a GPU or ranks. Results do not depend on the number of threads.
+
+pub mod cpu;
+mod field;
+mod reference;
+
+pub use cpu::Cpu;
+pub use field::{Aligned, Field, Grid, LANES};
+pub use reference::Reference;
+
+use crate::network::{Layer, Network};
+use crate::operator::Filters;
+use crate::{Real, Result};
+
+/// How the error of layer `k` is carried to layer `k - 1` in the reverse pass: what becomes of
+/// `back = dE/du` at the activation `u = s(v)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reverse<T> {
+    /// Back-propagation: `d = s'(v) back`.
+    Backprop,
+    /// Lifted Bregman with `u` anchored at the forward pass: the exact minimiser of the linearised `u`-block is
+    /// `u+ = s(v - back)`, and `d = s(v) - u+`. The loss has weight `mu`.
+    Lifted {
+        /// The weight of the loss in `E`.
+        mu: T,
+    },
+}
+
+/// The gradients of one batch, summed over its samples, and the samples' losses.
+#[derive(Clone, Debug)]
+pub struct Gradients<T> {
+    /// `df/dtheta_k` for `k = 0..=K`.
+    pub theta: Vec<Filters<T>>,
+    /// `1/2 ||x^ - x||^2` of each sample at the forward pass.
+    pub loss: Vec<f64>,
+}
+
+impl<T: Real> Gradients<T> {
+    /// Zero gradients for `network` and a batch of `samples`.
+    pub fn zeros(network: &Network<T>, samples: usize) -> Self {
+        let theta = network.theta.iter().map(|theta| {
+            let mut zero = theta.clone();
+            zero.weights_mut().fill(T::zero());
+            zero
+        });
+        Self { theta: theta.collect(), loss: vec![0.0; samples] }
+    }
+}
+
+/// The operations of a layer on a batch. All buffers are lent; shapes are checked by assertion.
+pub trait Engine<T: Real>: Sync {
+    /// Its name and the instruction set in use, for people.
+    fn name(&self) -> String;
+
+    /// `u = L z`: `u_0` from `theta_0`.
+    fn lift(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>);
+
+    /// `r = L* u - z`: with `theta_K`, `-x^`; with any other, the residual of layer `k`.
+    fn residual(&self, theta: &Filters<T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>);
+
+    /// The affine part `v = u - tau L (L* u - z)` with its residual `r = L* u - z`.
+    fn layer(&self, layer: Layer<'_, T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>, v: &mut Field<T>);
+
+    /// The activation `u = s(v)`.
+    fn activate(&self, layer: Layer<'_, T>, v: &Field<T>, u: &mut Field<T>);
+
+    /// `back = (I - tau L L*) d`, and `a = L* d` on the way.
+    fn pullback(&self, layer: Layer<'_, T>, d: &Field<T>, a: &mut Field<T>, back: &mut Field<T>);
+
+    /// `gradient[j,c,t] += scale sum_p d_j(p) x_c(p + t)`, over all samples: `corr(x, d)`.
+    fn correlate(&self, scale: T, x: &Field<T>, d: &Field<T>, gradient: &mut Filters<T>);
+
+    /// `B(u, v)` of each sample for the layer's activation, in double precision.
+    fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]);
+
+    /// The whole network, `x^ = G(z)`.
+    fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>);
+
+    /// Forward, reverse sweep and all weight gradients of a batch, from the network's own forward pass.
+    ///
+    /// # Errors
+    /// When the batch does not fit the network.
+    fn training_pass(
+        &self,
+        network: &Network<T>,
+        rule: Reverse<T>,
+        z: &Field<T>,
+        x: &Field<T>,
+        gradients: &mut Gradients<T>,
+    ) -> Result<()>;
+}

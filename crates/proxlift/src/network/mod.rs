@@ -1,1 +1,233 @@
-//! (network)
+//! The unrolled network of Section 2.3: dual forward-backward with its own operator in every layer.
+//!
+//! ```text
+//! u_0 = L_0 z
+//! v_k = u_{k-1} - tau_k L_k (L_k* u_{k-1} - z)      k = 1..K-1     (eq:def-E-lay)
+//! u_k = prox_{tau_k g*}(v_k) = clip(v_k)
+//! x^  = z - L_K* u_{K-1}
+//! ```
+
+mod init;
+mod model_file;
+
+pub use model_file::{Model, Provenance};
+
+use crate::engine::{Field, Grid};
+use crate::operator::Filters;
+use crate::{Error, Real, Result};
+
+/// `tau_k ||L_k||^2`: below 2, so that every layer is non-expansive.
+pub const STEP: f64 = 1.8;
+
+/// The sizes of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Architecture {
+    /// `K`: the network has `K - 1` activations between its first and last operator.
+    pub depth: usize,
+    /// `J`, the features of every layer.
+    pub features: usize,
+    /// `k`, the side of the square kernels.
+    pub kernel: usize,
+    /// `C`, the channels of the images: 1 or 3.
+    pub channels: usize,
+}
+
+impl Architecture {
+    /// The largest sizes that are accepted, so that no file can ask for memory without end.
+    const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 3 };
+
+    /// Checks that the sizes make a network.
+    ///
+    /// # Errors
+    /// When `K < 2`, the kernel is even, the channels are neither 1 nor 3, or a size is absurd.
+    pub fn validate(&self) -> Result<()> {
+        let Self { depth, features, kernel, channels } = *self;
+        let most = Self::MOST;
+        if !(2..=most.depth).contains(&depth) {
+            return Err(Error::invalid(format!(
+                "the depth K is {depth}, but it must be between 2 and {}",
+                most.depth
+            )));
+        }
+        if !(1..=most.features).contains(&features) {
+            return Err(Error::invalid(format!(
+                "the network has {features} features, but it must have between 1 and {}",
+                most.features
+            )));
+        }
+        if kernel.is_multiple_of(2) || kernel > most.kernel {
+            return Err(Error::invalid(format!(
+                "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)",
+                most.kernel
+            )));
+        }
+        if channels != 1 && channels != most.channels {
+            return Err(Error::invalid(format!(
+                "the network has {channels} channels, but images have 1 (gray) or 3 (RGB)"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Weights of one layer, `J C k^2`.
+    pub fn layer_parameters(&self) -> usize {
+        self.features * self.channels * self.kernel * self.kernel
+    }
+
+    /// Weights of all `K + 1` operators.
+    pub fn parameters(&self) -> usize {
+        (self.depth + 1) * self.layer_parameters()
+    }
+
+    /// How far, in pixels, an output pixel sees: `2 K r`.
+    pub fn receptive_radius(&self) -> usize {
+        2 * self.depth * (self.kernel / 2)
+    }
+
+    /// The grid of `height x width` images for this network's kernels.
+    ///
+    /// # Errors
+    /// When a side is zero.
+    pub fn grid(&self, height: usize, width: usize) -> Result<Grid> {
+        Grid::new(height, width, self.kernel / 2)
+    }
+
+    /// Floating-point operations of one forward pass per pixel, two per multiply-add.
+    pub fn forward_flops(&self) -> usize {
+        let convolution = 2 * self.layer_parameters();
+        2 * self.depth * convolution
+    }
+
+    /// Floating-point operations of one training pass per pixel: forward, reverse sweep and all weight gradients.
+    pub fn training_flops(&self) -> usize {
+        let convolution = 2 * self.layer_parameters();
+        // Each inner layer: two convolutions forward, two back, two for its gradient.
+        // theta_0: forward and gradient; theta_K: forward, back and gradient.
+        (6 * (self.depth - 1) + 2 + 3) * convolution
+    }
+}
+
+/// The network's parameters: everything that `x^ = G(z)` depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network<T> {
+    /// `theta_0..theta_K`.
+    pub theta: Vec<Filters<T>>,
+    /// `tau_1..tau_{K-1}`; stored, so that inference depends on no random number.
+    pub tau: Vec<T>,
+    /// The threshold of each feature: `g* ` is the indicator of `[-lambda_j, lambda_j]`.
+    pub lambda: Vec<T>,
+}
+
+/// One inner layer, as an engine sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'a, T> {
+    /// `theta_k`.
+    pub theta: &'a Filters<T>,
+    /// `tau_k`.
+    pub tau: T,
+    /// The threshold of each feature.
+    pub lambda: &'a [T],
+}
+
+impl<T: Real> Network<T> {
+    /// A network from its parts.
+    ///
+    /// # Errors
+    /// When the parts do not fit together or hold a number that is not finite.
+    pub fn new(theta: Vec<Filters<T>>, tau: Vec<T>, lambda: Vec<T>) -> Result<Self> {
+        let network = Self { theta, tau, lambda };
+        network.validate()?;
+        Ok(network)
+    }
+
+    fn validate(&self) -> Result<()> {
+        let (Some(first), 3..) = (self.theta.first(), self.theta.len()) else {
+            return Err(Error::invalid(format!(
+                "the depth K is {}, but it must be at least 2",
+                self.theta.len().saturating_sub(1)
+            )));
+        };
+        let architecture = self.architecture();
+        architecture.validate()?;
+        let same = |theta: &Filters<T>| {
+            (theta.features(), theta.channels(), theta.size())
+                == (first.features(), first.channels(), first.size())
+        };
+        if let Some(k) = self.theta.iter().position(|theta| !same(theta)) {
+            return Err(Error::invalid(format!("theta_{k} has another shape than theta_0")));
+        }
+        if self.tau.len() != architecture.depth - 1 {
+            return Err(Error::invalid(format!(
+                "{} steps tau given, but {} layers",
+                self.tau.len(),
+                architecture.depth - 1
+            )));
+        }
+        if self.lambda.len() != architecture.features {
+            return Err(Error::invalid(format!(
+                "{} thresholds given, but {} features",
+                self.lambda.len(),
+                architecture.features
+            )));
+        }
+        if self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
+            return Err(Error::invalid("a weight is not a finite number"));
+        }
+        if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
+            return Err(Error::invalid("a step tau is not a positive number"));
+        }
+        if self.lambda.iter().any(|l| !(l.is_finite() && *l >= T::zero())) {
+            return Err(Error::invalid("a threshold lambda is negative or not a number"));
+        }
+        Ok(())
+    }
+
+    /// The network's sizes.
+    pub fn architecture(&self) -> Architecture {
+        let first = &self.theta[0];
+        Architecture {
+            depth: self.theta.len() - 1,
+            features: first.features(),
+            kernel: first.size(),
+            channels: first.channels(),
+        }
+    }
+
+    /// The inner layer `k = 1..K-1`.
+    pub fn layer(&self, k: usize) -> Layer<'_, T> {
+        Layer { theta: &self.theta[k], tau: self.tau[k - 1], lambda: &self.lambda }
+    }
+
+    /// The operator of the output, `theta_K`.
+    pub fn last(&self) -> &Filters<T> {
+        &self.theta[self.theta.len() - 1]
+    }
+
+    /// Checks that a batch of images fits the network.
+    ///
+    /// # Errors
+    /// When the channels differ or the grid's gap is not the kernel's radius.
+    pub fn check_batch(&self, images: &Field<T>) -> Result<()> {
+        let architecture = self.architecture();
+        if images.channels() != architecture.channels {
+            return Err(Error::invalid(format!(
+                "the images have {} channels, but the network was made for {}",
+                images.channels(),
+                architecture.channels
+            )));
+        }
+        if images.grid().gap() != architecture.kernel / 2 {
+            return Err(Error::invalid("the batch was laid out for another kernel size"));
+        }
+        Ok(())
+    }
+
+    /// The same network in another precision.
+    pub fn cast<U: Real>(&self) -> Network<U> {
+        Network {
+            theta: self.theta.iter().map(Filters::cast).collect(),
+            tau: self.tau.iter().map(|t| U::of(t.to_double())).collect(),
+            lambda: self.lambda.iter().map(|l| U::of(l.to_double())).collect(),
+        }
+    }
+}

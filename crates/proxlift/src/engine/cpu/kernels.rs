@@ -1,0 +1,264 @@
+//! The two vector kernels that everything is made of.
+//!
+//! With the gapped planes of [`Field`](crate::engine::Field), a tap is an offset, so every convolution is a small
+//! matrix product whose right-hand rows are read at an offset each:
+//!
+//! - [`product`]: `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)`. The convolution `L` has a row per feature
+//!   and reads the image at each tap; the adjoint `L*` has a row per tap and reads each feature ([`gather`] then adds
+//!   the taps' planes up, shifted).
+//! - [`correlate`]: `G[j,t] = sum_p d_j(p) x(offset_t + p)`, the weight gradient.
+//!
+//! Both hold a block of accumulators in registers and load each vector once for all of them. The order of additions
+//! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
+
+use fearless_simd::{Simd, prelude::*};
+use std::ops::Range;
+
+/// A matrix `A`, its rows in blocks of `block` that lie interleaved, the rest one by one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Panels {
+    data: Vec<f32>,
+    rows: usize,
+    depth: usize,
+}
+
+impl Panels {
+    /// Packs `entry(row, k)`.
+    pub(super) fn pack<const BLOCK: usize>(
+        &mut self,
+        rows: usize,
+        depth: usize,
+        entry: impl Fn(usize, usize) -> f32,
+    ) {
+        (self.rows, self.depth) = (rows, depth);
+        self.data.clear();
+        let blocked = rows - rows % BLOCK;
+        for first in (0..blocked).step_by(BLOCK) {
+            for k in 0..depth {
+                self.data.extend((first..first + BLOCK).map(|row| entry(row, k)));
+            }
+        }
+        for row in blocked..rows {
+            self.data.extend((0..depth).map(|k| entry(row, k)));
+        }
+    }
+}
+
+/// Where a [`product`] starts from and where it goes, one vector at a time.
+pub(super) trait Epilogue {
+    /// `start_m(p)` for the lanes from `p` on.
+    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s;
+    /// Takes the sum of row `row` for the lanes from `p` on.
+    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s);
+}
+
+/// An epilogue that a layer can be fused around: the layer's adjoint reads the features that it will replace.
+pub(super) trait Fused: Epilogue {
+    /// The features before the layer.
+    fn source(&self) -> &[f32];
+}
+
+/// Reads the lanes of `slice` from `p` on.
+#[inline(always)]
+pub(super) fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
+    S::f32s::from_slice(simd, &slice[p..p + S::f32s::LEN])
+}
+
+/// Writes the lanes of `slice` from `p` on.
+#[inline(always)]
+pub(super) fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
+    value.store_slice(&mut slice[p..p + S::f32s::LEN]);
+}
+
+/// `BLOCK` rows by `N` vectors of accumulators.
+#[inline(always)]
+fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
+    simd: S,
+    a: &[f32],
+    first: usize,
+    (b, offsets): (&[f32], &[usize]),
+    p: usize,
+    epilogue: &mut E,
+) {
+    let lanes = S::f32s::LEN;
+    let zero = S::f32s::splat(simd, 0.0);
+    let mut sums = [[zero; N]; BLOCK];
+    for (m, sums) in sums.iter_mut().enumerate() {
+        for (n, sum) in sums.iter_mut().enumerate() {
+            *sum = epilogue.start(simd, first + m, p + n * lanes);
+        }
+    }
+    for (a, offset) in a.chunks_exact(BLOCK).zip(offsets) {
+        let row = &b[offset + p..][..N * lanes];
+        let mut vectors = [zero; N];
+        for (n, vector) in vectors.iter_mut().enumerate() {
+            *vector = load(simd, row, n * lanes);
+        }
+        for m in 0..BLOCK {
+            let weight = S::f32s::splat(simd, a[m]);
+            for n in 0..N {
+                sums[m][n] = weight.mul_add(vectors[n], sums[m][n]);
+            }
+        }
+    }
+    for (m, sums) in sums.iter().enumerate() {
+        for (n, sum) in sums.iter().enumerate() {
+            epilogue.finish(simd, first + m, p + n * lanes, *sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
+    simd: S,
+    a: &Panels,
+    b: (&[f32], &[usize]),
+    p: usize,
+    epilogue: &mut E,
+) {
+    let blocked = a.rows - a.rows % BLOCK;
+    let (panels, rest) = a.data.split_at(blocked * a.depth);
+    for (i, panel) in panels.chunks_exact(BLOCK * a.depth).enumerate() {
+        product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, epilogue);
+    }
+    for (i, panel) in rest.chunks_exact(a.depth).enumerate() {
+        product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, epilogue);
+    }
+}
+
+/// `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)` for `p` in `range`, whose length is a multiple of
+/// [`LANES`](crate::engine::LANES).
+#[inline(always)]
+pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
+    simd: S,
+    a: &Panels,
+    b: (&[f32], &[usize]),
+    range: Range<usize>,
+    epilogue: &mut E,
+) {
+    let lanes = S::f32s::LEN;
+    let mut p = range.start;
+    while p + N * lanes <= range.end {
+        product_columns::<S, E, BLOCK, N>(simd, a, b, p, epilogue);
+        p += N * lanes;
+    }
+    while p < range.end {
+        product_columns::<S, E, BLOCK, 1>(simd, a, b, p, epilogue);
+        p += lanes;
+    }
+}
+
+/// `out(i) = mask(i) (sum_t planes(offset_t + i) - z(i))` for all `i`: the taps' planes back to pixels.
+#[inline(always)]
+pub(super) fn gather<S: Simd>(
+    simd: S,
+    (planes, offsets): (&[f32], &[usize]),
+    z: Option<&[f32]>,
+    mask: &[f32],
+    out: &mut [f32],
+) {
+    let lanes = S::f32s::LEN;
+    for i in (0..out.len()).step_by(lanes) {
+        let mut sum = match z {
+            Some(z) => -load(simd, z, i),
+            None => S::f32s::splat(simd, 0.0),
+        };
+        for offset in offsets {
+            sum = sum + load(simd, planes, offset + i);
+        }
+        store::<S>(sum * load(simd, mask, i), out, i);
+    }
+}
+
+/// Pixels that a correlation adds up in one go; its partial sums bound the rounding error on large images.
+const CHUNK: usize = 4096;
+
+/// `gradient[j,t] += scale sum_p d_j(p) x(offset_t + p)` over a plane of `len` numbers.
+#[inline(always)]
+pub(super) fn correlate<S: Simd>(
+    simd: S,
+    scale: f32,
+    d: &[f32],
+    (x, offsets): (&[f32], &[usize]),
+    len: usize,
+    gradient: &mut [f32],
+) {
+    for start in (0..len).step_by(CHUNK) {
+        let range = start..len.min(start + CHUNK);
+        let features = d.len() / len;
+        let mut j = 0;
+        while j + 4 <= features {
+            correlate_features::<S, 4>(simd, scale, &d[j * len..], len, (x, offsets), &range, j, gradient);
+            j += 4;
+        }
+        while j < features {
+            correlate_features::<S, 1>(simd, scale, &d[j * len..], len, (x, offsets), &range, j, gradient);
+            j += 1;
+        }
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn correlate_features<S: Simd, const J: usize>(
+    simd: S,
+    scale: f32,
+    d: &[f32],
+    len: usize,
+    (x, offsets): (&[f32], &[usize]),
+    range: &Range<usize>,
+    first: usize,
+    gradient: &mut [f32],
+) {
+    let taps = offsets.len();
+    let rows: [&[f32]; J] = std::array::from_fn(|j| &d[j * len..][range.clone()]);
+    let mut t = 0;
+    while t + 3 <= taps {
+        correlate_block::<S, J, 3>(simd, scale, rows, (x, &offsets[t..]), range.start, |j, n| {
+            (first + j) * taps + t + n
+        }, gradient);
+        t += 3;
+    }
+    while t < taps {
+        correlate_block::<S, J, 1>(simd, scale, rows, (x, &offsets[t..]), range.start, |j, n| {
+            (first + j) * taps + t + n
+        }, gradient);
+        t += 1;
+    }
+}
+
+#[inline(always)]
+fn correlate_block<S: Simd, const J: usize, const T: usize>(
+    simd: S,
+    scale: f32,
+    d: [&[f32]; J],
+    (x, offsets): (&[f32], &[usize]),
+    start: usize,
+    index: impl Fn(usize, usize) -> usize,
+    gradient: &mut [f32],
+) {
+    let lanes = S::f32s::LEN;
+    let len = d[0].len();
+    let x: [&[f32]; T] = std::array::from_fn(|t| &x[offsets[t] + start..][..len]);
+    let zero = S::f32s::splat(simd, 0.0);
+    let mut sums = [[zero; T]; J];
+    let mut p = 0;
+    while p + lanes <= len {
+        let mut vectors = [zero; T];
+        for t in 0..T {
+            vectors[t] = load(simd, x[t], p);
+        }
+        for j in 0..J {
+            let dj = load(simd, d[j], p);
+            for t in 0..T {
+                sums[j][t] = dj.mul_add(vectors[t], sums[j][t]);
+            }
+        }
+        p += lanes;
+    }
+    for (j, sums) in sums.iter().enumerate() {
+        for (t, sum) in sums.iter().enumerate() {
+            gradient[index(j, t)] += scale * sum.reduce_sum();
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The fast engine: fused SIMD kernels, chosen at run time, on all cores.
+//!
+//! A sample goes through all layers while its features sit in the cache; samples, or bands of rows of a large image,
+//! go in parallel. Sums over samples are taken in the order of the samples, so no number depends on the threads.
+
+mod kernels;
+pub mod peak;
+mod pointwise;
+mod sample;
+mod scratch;
+mod stencil;
+
+use super::{Engine, Field, Gradients, Grid, Reverse};
+use crate::network::{Architecture, Layer, Network};
+use crate::operator::Filters;
+use crate::{Result, engine::LANES};
+use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use kernels::{correlate, load};
+use pointwise::{Identity, InPlace, Lift};
+use rayon::prelude::*;
+use scratch::Shelf;
+use stencil::{Packed, Stencil};
+use std::sync::Arc;
+
+/// The engine for work, in `f32`.
+pub struct Cpu {
+    level: Level,
+    shelf: Shelf,
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Bytes of features that a band of a large image takes at most.
+const BAND_BYTES: usize = 64 << 20;
+
+impl Cpu {
+    /// An engine for the instruction set of this machine.
+    pub fn new() -> Self {
+        Self { level: Level::new(), shelf: Shelf::default() }
+    }
+
+    /// An engine for the least instruction set this build supports: the portable twin of the fast paths.
+    pub fn baseline() -> Self {
+        Self { level: Level::baseline(), shelf: Shelf::default() }
+    }
+
+    fn stencil(&self, theta: &Filters<f32>, grid: Grid) -> Arc<Stencil> {
+        let architecture = Architecture {
+            depth: 2,
+            features: theta.features(),
+            kernel: theta.size(),
+            channels: theta.channels(),
+        };
+        assert_eq!(grid.gap(), theta.radius(), "the batch was laid out for another kernel size");
+        self.shelf.stencil(architecture, grid)
+    }
+
+    /// Packs the filters of one block and hands them to `f`.
+    fn packed<R>(&self, theta: &Filters<f32>, scale: f32, f: impl FnOnce(&Packed) -> R) -> R {
+        self.shelf.with_batch(|batch| {
+            batch.packed.resize_with(batch.packed.len().max(1), Packed::default);
+            batch.packed[0].pack(theta, scale);
+            f(&batch.packed[0])
+        })
+    }
+
+    /// The bands of rows that an image of a batch is cut into.
+    fn bands(architecture: Architecture, grid: Grid, samples: usize) -> usize {
+        let bytes = 4 * architecture.features * grid.len();
+        let for_threads = rayon::current_num_threads().div_ceil(samples.max(1));
+        let most = (grid.height() / (2 * architecture.receptive_radius()).max(1)).max(1);
+        for_threads.max(bytes.div_ceil(BAND_BYTES)).min(most)
+    }
+}
+
+impl Engine<f32> for Cpu {
+    fn name(&self) -> String {
+        let level = format!("{:?}", self.level);
+        let level = level.split('(').next().unwrap_or("scalar");
+        format!("cpu ({level}, {} threads)", rayon::current_num_threads())
+    }
+
+    fn lift(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
+        let stencil = self.stencil(theta, z.grid());
+        self.packed(theta, 1.0, |packed| {
+            u.data_mut().par_chunks_mut(stencil.features()).enumerate().for_each(|(s, u)| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    stencil.pad(z.sample(s), &mut scratch.z);
+                    let range = 0..stencil.grid.len();
+                    let epilogue = &mut Lift { out: u, mask: &stencil.mask };
+                    dispatch!(self.level, simd => stencil.convolve(simd, packed, &scratch.z, range, epilogue));
+                });
+            });
+        });
+    }
+
+    fn residual(&self, theta: &Filters<f32>, u: &Field<f32>, z: &Field<f32>, r: &mut Field<f32>) {
+        let stencil = self.stencil(theta, z.grid());
+        self.packed(theta, 1.0, |packed| {
+            r.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, r)| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    let input = (u.sample(s), Some(z.sample(s)));
+                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
+                    let range = 0..stencil.grid.len();
+                    dispatch!(self.level, simd => stencil.residual(simd, packed, input, range, window, padded));
+                    stencil.unpad(padded, r);
+                });
+            });
+        });
+    }
+
+    fn layer(
+        &self,
+        layer: Layer<'_, f32>,
+        u: &Field<f32>,
+        z: &Field<f32>,
+        r: &mut Field<f32>,
+        v: &mut Field<f32>,
+    ) {
+        self.affine(layer, u, Some(z), r, v);
+    }
+
+    fn activate(&self, layer: Layer<'_, f32>, v: &Field<f32>, u: &mut Field<f32>) {
+        let len = v.grid().len();
+        let planes = u.data_mut().par_chunks_mut(len).zip(v.data().par_chunks(len)).enumerate();
+        planes.for_each(|(plane, (u, v))| {
+            let lambda = layer.lambda[plane % layer.lambda.len()];
+            for (u, v) in u.iter_mut().zip(v) {
+                *u = v.min(lambda).max(-lambda);
+            }
+        });
+    }
+
+    fn pullback(&self, layer: Layer<'_, f32>, d: &Field<f32>, a: &mut Field<f32>, back: &mut Field<f32>) {
+        self.affine(layer, d, None, a, back);
+    }
+
+    fn correlate(&self, scale: f32, x: &Field<f32>, d: &Field<f32>, gradient: &mut Filters<f32>) {
+        let stencil = self.stencil(gradient, x.grid());
+        let weights = gradient.weights().len();
+        self.shelf.with_batch(|batch| {
+            batch.gradients.clear();
+            batch.gradients.resize(weights * x.samples(), 0.0);
+            batch.gradients.par_chunks_mut(weights).enumerate().for_each(|(s, gradient)| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    stencil.pad(x.sample(s), &mut scratch.z);
+                    let (x, len) = ((&*scratch.z, &*stencil.image_offsets), stencil.grid.len());
+                    dispatch!(self.level, simd => correlate(simd, scale, d.sample(s), x, len, gradient));
+                });
+            });
+            add_samples(&batch.gradients, weights, 0, gradient.weights_mut());
+        });
+    }
+
+    fn bregman(&self, layer: Layer<'_, f32>, u: &Field<f32>, v: &Field<f32>, penalty: &mut [f64]) {
+        penalty.par_iter_mut().enumerate().for_each(|(s, penalty)| {
+            let (u, v) = (u.sample(s), v.sample(s));
+            *penalty = dispatch!(self.level, simd => bregman(simd, layer.lambda, u, v));
+        });
+    }
+
+    fn denoise(&self, network: &Network<f32>, z: &Field<f32>, output: &mut Field<f32>) {
+        let architecture = network.architecture();
+        let grid = z.grid();
+        let halo = architecture.receptive_radius();
+        let bands = Self::bands(architecture, grid, z.samples());
+        let rows = grid.height().div_ceil(bands);
+        let (len, stride) = (grid.len(), grid.stride());
+        self.shelf.with_batch(|batch| {
+            batch.pack(network, 1.0);
+            // The rows of a band of each plane, to be written by whoever computes that band.
+            let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = Vec::new();
+            for (s, planes) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
+                let first = tasks.len();
+                tasks.extend((0..bands).map(|band| (s, band, Vec::with_capacity(architecture.channels))));
+                for plane in planes.chunks_exact_mut(len) {
+                    let plane = &mut plane[..grid.height() * stride];
+                    for (task, band) in tasks[first..].iter_mut().zip(plane.chunks_mut(rows * stride)) {
+                        task.2.push(band);
+                    }
+                }
+            }
+            tasks.into_par_iter().for_each(|(s, band, out)| {
+                let wanted = band * rows..grid.height().min((band + 1) * rows);
+                if wanted.is_empty() {
+                    return;
+                }
+                let around = wanted.start.saturating_sub(halo)..grid.height().min(wanted.end + halo);
+                let part = Grid::new(around.len(), grid.width(), grid.gap()).expect("a band has rows");
+                let stencil = self.shelf.stencil(architecture, part);
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    let whole = z.sample(s);
+                    let mut image = std::mem::replace(&mut scratch.image, super::Aligned::zeros(0));
+                    for (to, from) in image.chunks_exact_mut(part.len()).zip(whole.chunks_exact(len)) {
+                        let count = part.height() * stride;
+                        to[..count].copy_from_slice(&from[around.start * stride..][..count]);
+                    }
+                    let local = wanted.start - around.start..wanted.end - around.start;
+                    dispatch!(self.level, simd => {
+                        sample::infer(simd, &stencil, network, batch, &image, &local, scratch)
+                    });
+                    scratch.image = image;
+                    for (c, out) in out.into_iter().enumerate() {
+                        let start = c * stencil.padded() + part.margin() + local.start * stride;
+                        for (out, r) in out.iter_mut().zip(&scratch.r[0][start..]) {
+                            *out = -r;
+                        }
+                    }
+                });
+            });
+        });
+    }
+
+    fn training_pass(
+        &self,
+        network: &Network<f32>,
+        rule: Reverse<f32>,
+        z: &Field<f32>,
+        x: &Field<f32>,
+        gradients: &mut Gradients<f32>,
+    ) -> Result<()> {
+        network.check_batch(z)?;
+        network.check_batch(x)?;
+        let architecture = network.architecture();
+        let stencil = self.shelf.stencil(architecture, z.grid());
+        let (weights, per_layer) = (architecture.parameters(), architecture.layer_parameters());
+        let loss_weight = if let Reverse::Lifted { mu } = rule { mu } else { 1.0 };
+        self.shelf.with_batch(|batch| {
+            batch.pack(network, loss_weight);
+            batch.gradients.resize(weights * z.samples(), 0.0);
+            let packed = &batch.packed;
+            let slots = batch.gradients.par_chunks_mut(weights).zip(&mut gradients.loss);
+            slots.enumerate().for_each(|(s, (gradient, loss))| {
+                self.shelf.with_scratch(&stencil, true, |scratch| {
+                    let images = (z.sample(s), x.sample(s));
+                    *loss = dispatch!(self.level, simd => {
+                        sample::train(simd, &stencil, network, packed, rule, images, scratch, gradient)
+                    });
+                });
+            });
+            for (k, theta) in gradients.theta.iter_mut().enumerate() {
+                theta.weights_mut().fill(0.0);
+                add_samples(&batch.gradients, weights, k * per_layer, theta.weights_mut());
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Cpu {
+    /// `r = L* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
+    fn affine(
+        &self,
+        layer: Layer<'_, f32>,
+        u: &Field<f32>,
+        z: Option<&Field<f32>>,
+        r: &mut Field<f32>,
+        v: &mut Field<f32>,
+    ) {
+        let stencil = self.stencil(layer.theta, u.grid());
+        let (image, features) = (r.sample_len(), u.sample_len());
+        self.packed(layer.theta, -layer.tau, |packed| {
+            let samples = r.data_mut().par_chunks_mut(image).zip(v.data_mut().par_chunks_mut(features));
+            samples.enumerate().for_each(|(s, (r, v))| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
+                    v.copy_from_slice(u.sample(s));
+                    let z = z.map(|z| z.sample(s));
+                    let range = 0..stencil.grid.len();
+                    let epilogue = &mut InPlace { u: v, mask: &stencil.mask, activation: Identity };
+                    dispatch!(self.level, simd => {
+                        stencil.layer(simd, packed, z, range, window, padded, epilogue)
+                    });
+                    stencil.unpad(padded, r);
+                });
+            });
+        });
+    }
+}
+
+/// `sum += gradients of each sample`, in the order of the samples.
+fn add_samples(gradients: &[f32], weights: usize, first: usize, sum: &mut [f32]) {
+    for (w, sum) in sum.iter_mut().enumerate() {
+        let samples = gradients.chunks_exact(weights);
+        let total: f64 = samples.map(|sample| f64::from(sample[first + w])).sum();
+        *sum = (f64::from(*sum) + total) as f32;
+    }
+}
+
+/// `B(u, v) = 1/2 ||u - p||^2 + <v - p, p - u>`, `p = clip(v)`; short runs of lanes, then double precision.
+#[inline(always)]
+fn bregman<S: Simd>(simd: S, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
+    const RUN: usize = 16 * LANES;
+    let plane = u.len() / lambda.len();
+    let half = S::f32s::splat(simd, 0.5);
+    let mut total = 0.0;
+    for ((u, v), &lambda) in u.chunks_exact(plane).zip(v.chunks_exact(plane)).zip(lambda) {
+        let lambda = S::f32s::splat(simd, lambda);
+        for (u, v) in u.chunks(RUN).zip(v.chunks(RUN)) {
+            let mut sum = S::f32s::splat(simd, 0.0);
+            for i in (0..u.len()).step_by(S::f32s::LEN) {
+                let (u, v) = (load(simd, u, i), load(simd, v, i));
+                let p = v.min(lambda).max(-lambda);
+                let gap = p - u;
+                sum = (half * gap + (v - p)).mul_add(gap, sum);
+            }
+            total += f64::from(sum.reduce_sum());
+        }
+    }
+    total
+}

@@ -1,0 +1,177 @@
+//! What the fused kernels do to a vector before it leaves the registers: activations and the reverse rules.
+
+use super::kernels::{Epilogue, Fused, load, store};
+use crate::engine::Reverse;
+use fearless_simd::{Simd, prelude::*};
+
+/// An activation `s = prox_psi`, one vector of feature `j` at a time.
+pub(super) trait Activation: Copy + Sync {
+    /// `s(v)`.
+    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s;
+    /// `s'(v) back`.
+    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s;
+}
+
+/// The projection onto `[-lambda_j, lambda_j]`.
+#[derive(Clone, Copy)]
+pub(super) struct Clip<'a>(pub &'a [f32]);
+
+impl Activation for Clip<'_> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
+        let lambda = S::f32s::splat(simd, self.0[j]);
+        v.min(lambda).max(-lambda)
+    }
+
+    #[inline(always)]
+    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+        let inside = v.abs().simd_le(S::f32s::splat(simd, self.0[j]));
+        inside.select(back, S::f32s::splat(simd, 0.0))
+    }
+}
+
+/// No activation.
+#[derive(Clone, Copy)]
+pub(super) struct Identity;
+
+impl Activation for Identity {
+    #[inline(always)]
+    fn apply<S: Simd>(self, _: S, _: usize, v: S::f32s) -> S::f32s {
+        v
+    }
+
+    #[inline(always)]
+    fn derivative<S: Simd>(self, _: S, _: usize, _: S::f32s, back: S::f32s) -> S::f32s {
+        back
+    }
+}
+
+/// The planes of the taps: row `t` goes to a window of `stride` numbers that starts at `start - margin`.
+pub(super) struct Taps<'a> {
+    pub out: &'a mut [f32],
+    pub stride: usize,
+    pub start: usize,
+    pub margin: usize,
+}
+
+impl Epilogue for Taps<'_> {
+    #[inline(always)]
+    fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
+        S::f32s::splat(simd, 0.0)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
+        store::<S>(sum, self.out, row * self.stride + p + self.margin - self.start);
+    }
+}
+
+/// `out_j = s(mask sum)` from zero: the first layer.
+pub(super) struct Lift<'a> {
+    pub out: &'a mut [f32],
+    pub mask: &'a [f32],
+}
+
+impl Epilogue for Lift<'_> {
+    #[inline(always)]
+    fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
+        S::f32s::splat(simd, 0.0)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        store::<S>(sum * load(simd, self.mask, p), self.out, row * self.mask.len() + p);
+    }
+}
+
+/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back.
+pub(super) struct InPlace<'a, A> {
+    pub u: &'a mut [f32],
+    pub mask: &'a [f32],
+    pub activation: A,
+}
+
+impl<A: Activation> Fused for InPlace<'_, A> {
+    fn source(&self) -> &[f32] {
+        self.u
+    }
+}
+
+impl<A: Activation> Epilogue for InPlace<'_, A> {
+    #[inline(always)]
+    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        load(simd, self.u, row * self.mask.len() + p)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        let v = sum * load(simd, self.mask, p);
+        store::<S>(self.activation.apply(simd, row, v), self.u, row * self.mask.len() + p);
+    }
+}
+
+/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training.
+pub(super) struct Forward<'a, A> {
+    pub u: &'a [f32],
+    pub v: &'a mut [f32],
+    pub next: &'a mut [f32],
+    pub mask: &'a [f32],
+    pub activation: A,
+}
+
+impl<A: Activation> Fused for Forward<'_, A> {
+    fn source(&self) -> &[f32] {
+        self.u
+    }
+}
+
+impl<A: Activation> Epilogue for Forward<'_, A> {
+    #[inline(always)]
+    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        load(simd, self.u, row * self.mask.len() + p)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        let at = row * self.mask.len() + p;
+        let v = sum * load(simd, self.mask, p);
+        store::<S>(v, self.v, at);
+        store::<S>(self.activation.apply(simd, row, v), self.next, at);
+    }
+}
+
+/// `d <- rule(v, start + sum)` in place: the reverse sweep through an activation. `FROM_ZERO` drops the start.
+pub(super) struct Backward<'a, A, const FROM_ZERO: bool> {
+    pub d: &'a mut [f32],
+    pub v: &'a [f32],
+    pub mask: &'a [f32],
+    pub activation: A,
+    pub rule: Reverse<f32>,
+}
+
+impl<A: Activation, const FROM_ZERO: bool> Fused for Backward<'_, A, FROM_ZERO> {
+    fn source(&self) -> &[f32] {
+        self.d
+    }
+}
+
+impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZERO> {
+    #[inline(always)]
+    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        if FROM_ZERO { S::f32s::splat(simd, 0.0) } else { load(simd, self.d, row * self.mask.len() + p) }
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        let at = row * self.mask.len() + p;
+        let back = sum * load(simd, self.mask, p);
+        let v = load(simd, self.v, at);
+        let d = match self.rule {
+            Reverse::Backprop => self.activation.derivative(simd, row, v, back),
+            Reverse::Lifted { .. } => {
+                self.activation.apply(simd, row, v) - self.activation.apply(simd, row, v - back)
+            }
+        };
+        store::<S>(d, self.d, at);
+    }
+}

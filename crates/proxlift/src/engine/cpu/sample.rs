@@ -1,0 +1,117 @@
+//! One sample through the whole network: inference on a band of rows, and the training pass.
+
+use super::kernels::correlate;
+use super::pointwise::{Backward, Clip, Forward, Identity, InPlace, Lift};
+use super::scratch::{Batch, Scratch};
+use super::stencil::Stencil;
+use crate::engine::{Grid, LANES, Reverse};
+use crate::network::Network;
+use fearless_simd::Simd;
+use std::ops::Range;
+
+/// The numbers of rows `rows`, `more` rows above and below, rounded outward to whole vectors.
+fn numbers(grid: Grid, rows: &Range<usize>, more: usize) -> Range<usize> {
+    let start = rows.start.saturating_sub(more) * grid.stride();
+    let end = (rows.end + more).min(grid.height()) * grid.stride();
+    start - start % LANES..end.next_multiple_of(LANES)
+}
+
+/// `-x^ = L_K* u_{K-1} - z` on `rows` of the sample in `scratch.z`, left in `scratch.r[0]`.
+///
+/// Each layer computes the rows that the later ones need and no more.
+#[inline(always)]
+pub(super) fn infer<S: Simd>(
+    simd: S,
+    stencil: &Stencil,
+    network: &Network<f32>,
+    batch: &Batch,
+    z: &[f32],
+    rows: &Range<usize>,
+    scratch: &mut Scratch,
+) {
+    let depth = network.theta.len() - 1;
+    let radius = stencil.grid.gap();
+    let Scratch { window, z: padded, r, u, .. } = scratch;
+    let (r, u) = (&mut r[0], &mut u[0]);
+    stencil.pad(z, padded);
+    // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
+    let needed = |k: usize| numbers(stencil.grid, rows, radius * (2 * (depth - k) - 1));
+    let mask = &stencil.mask;
+    stencil.convolve(simd, &batch.packed[0], padded, needed(0), &mut Lift { out: u, mask });
+    for k in 1..depth {
+        let epilogue = &mut InPlace { u: &mut *u, mask, activation: Clip(&network.lambda) };
+        stencil.layer(simd, &batch.packed[k], Some(z), needed(k), window, r, epilogue);
+    }
+    let output = numbers(stencil.grid, rows, 0);
+    stencil.residual(simd, &batch.packed[depth], (u, Some(z)), output, window, r);
+}
+
+/// Forward, reverse sweep and weight gradients of one sample; returns its loss `1/2 ||x^ - x||^2`.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn train<S: Simd>(
+    simd: S,
+    stencil: &Stencil,
+    network: &Network<f32>,
+    packed: &[super::stencil::Packed],
+    rule: Reverse<f32>,
+    (z, x): (&[f32], &[f32]),
+    scratch: &mut Scratch,
+    gradients: &mut [f32],
+) -> f64 {
+    let depth = network.theta.len() - 1;
+    let len = stencil.grid.len();
+    let all = 0..len;
+    let mask = &stencil.mask;
+    let activation = Clip(&network.lambda);
+    let weight = if let Reverse::Lifted { mu } = rule { mu } else { 1.0 };
+    let Scratch { window, z: padded, a, r, u, v, d, .. } = scratch;
+    let taps = stencil.image_offsets.as_slice();
+    let per_layer = network.theta[0].weights().len();
+    gradients.fill(0.0);
+
+    // Forward: u_0 = L_0 z, then v_k, u_k with their residuals r_k.
+    stencil.pad(z, padded);
+    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Lift { out: &mut u[0], mask });
+    for k in 1..depth {
+        let (before, after) = u.split_at_mut(k);
+        let epilogue =
+            &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], mask, activation };
+        stencil.layer(simd, &packed[k], Some(z), all.clone(), window, &mut r[k], epilogue);
+    }
+
+    // The output and its error e = x^ - x.
+    let e = a;
+    stencil.residual(simd, &packed[depth], (&u[depth - 1], Some(z)), all.clone(), window, e);
+    let margin = stencil.grid.margin();
+    let mut loss = 0.0;
+    for (e, x) in e.chunks_exact_mut(stencil.padded()).zip(x.chunks_exact(len)) {
+        for (e, x) in e[margin..margin + len].iter_mut().zip(x) {
+            *e = -*e - x;
+            loss += f64::from(*e) * f64::from(*e);
+        }
+    }
+
+    // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
+    let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
+    correlate(simd, -weight, &u[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
+    let first =
+        &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], mask, activation, rule };
+    stencil.convolve(simd, &packed[depth], e, all.clone(), first);
+    let a = e;
+    for k in (1..depth).rev() {
+        let tau = network.tau[k - 1];
+        correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
+        if k > 1 {
+            let epilogue =
+                &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], mask, activation, rule };
+            stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
+        } else {
+            let epilogue = &mut InPlace { u: &mut *d, mask, activation: Identity };
+            stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
+        }
+        correlate(simd, -tau, &u[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
+    }
+    correlate(simd, 1.0, d, (padded, taps), len, &mut gradients[gradient(0)]);
+    0.5 * loss
+}

@@ -1,0 +1,246 @@
+//! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
+
+use super::kernels::{Epilogue, Fused, Panels, gather, product};
+use super::pointwise::Taps;
+use crate::engine::{Aligned, Grid, LANES};
+use crate::network::Architecture;
+use crate::operator::Filters;
+use fearless_simd::{Simd, prelude::*};
+use std::ops::Range;
+
+/// Features in a register block of the convolution, and taps in one of the adjoint.
+const FEATURE_BLOCK: usize = 4;
+const TAP_BLOCK: usize = 3;
+
+/// Bytes of features and tap planes that a pass keeps in the second-level cache.
+const CACHE: usize = 320 << 10;
+
+/// A layer's filters, packed for the kernels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packed {
+    convolution: Panels,
+    adjoint: Panels,
+}
+
+impl Packed {
+    /// Packs `scale L` and `L*`.
+    pub(super) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+        let taps = theta.channels() * theta.size() * theta.size();
+        let weights = theta.weights();
+        self.convolution
+            .pack::<FEATURE_BLOCK>(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
+        self.adjoint.pack::<TAP_BLOCK>(taps, theta.features(), |t, j| weights[j * taps + t]);
+    }
+}
+
+/// Where the taps of a kernel stand in the planes of a grid.
+#[derive(Clone, Debug)]
+pub(super) struct Stencil {
+    pub grid: Grid,
+    pub architecture: Architecture,
+    /// One at pixels, zero in the gaps.
+    pub mask: Aligned<f32>,
+    /// Tap `(c, t)` in padded image planes.
+    pub image_offsets: Vec<usize>,
+    /// Feature `j` in feature planes.
+    feature_offsets: Vec<usize>,
+    /// Tap `(c, t)` in the window of tap planes, shifted back.
+    window_offsets: Vec<usize>,
+    /// Numbers per pass of the fused layer.
+    chunk: usize,
+}
+
+impl Stencil {
+    pub(super) fn new(architecture: Architecture, grid: Grid) -> Self {
+        let Architecture { features, kernel, channels, .. } = architecture;
+        let (len, margin, stride, radius) = (grid.len(), grid.margin(), grid.stride(), kernel / 2);
+        let mut mask = Aligned::zeros(len);
+        for row in mask.chunks_exact_mut(stride).take(grid.height()) {
+            row[..grid.width()].fill(1.0);
+        }
+        let taps = channels * kernel * kernel;
+        let chunk = (CACHE / (4 * (features + taps))).next_multiple_of(LANES).max(2 * margin).min(len);
+        let window = chunk + 2 * margin;
+        let (mut image_offsets, mut window_offsets) = (Vec::new(), Vec::new());
+        for c in 0..channels {
+            for ty in 0..kernel {
+                for tx in 0..kernel {
+                    let plus = margin + ty * stride + tx - radius * (stride + 1);
+                    let minus = margin + radius * (stride + 1) - ty * stride - tx;
+                    image_offsets.push(c * (len + 2 * margin) + plus);
+                    window_offsets.push((c * kernel * kernel + ty * kernel + tx) * window + minus);
+                }
+            }
+        }
+        let feature_offsets = (0..features).map(|j| j * len).collect();
+        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
+    }
+
+    /// Numbers of one padded image plane.
+    pub(super) fn padded(&self) -> usize {
+        self.grid.len() + 2 * self.grid.margin()
+    }
+
+    /// Numbers of a sample's padded image planes.
+    pub(super) fn padded_image(&self) -> usize {
+        self.architecture.channels * self.padded()
+    }
+
+    /// Numbers of a sample's image planes.
+    pub(super) fn image(&self) -> usize {
+        self.architecture.channels * self.grid.len()
+    }
+
+    /// Numbers of a sample's feature planes.
+    pub(super) fn features(&self) -> usize {
+        self.architecture.features * self.grid.len()
+    }
+
+    /// Numbers of the window of tap planes.
+    pub(super) fn window(&self) -> usize {
+        self.window_offsets.len() * self.window_stride()
+    }
+
+    fn window_stride(&self) -> usize {
+        self.chunk + 2 * self.grid.margin()
+    }
+
+    /// Copies image planes into padded ones, whose margins are zero already.
+    pub(super) fn pad(&self, image: &[f32], padded: &mut [f32]) {
+        let (len, margin) = (self.grid.len(), self.grid.margin());
+        for (to, from) in padded.chunks_exact_mut(self.padded()).zip(image.chunks_exact(len)) {
+            to[margin..margin + len].copy_from_slice(from);
+        }
+    }
+
+    /// Copies padded image planes back.
+    pub(super) fn unpad(&self, padded: &[f32], image: &mut [f32]) {
+        let (len, margin) = (self.grid.len(), self.grid.margin());
+        for (to, from) in image.chunks_exact_mut(len).zip(padded.chunks_exact(self.padded())) {
+            to.copy_from_slice(&from[margin..margin + len]);
+        }
+    }
+
+    /// `epilogue(scale L x)` for the numbers in `range`; `x` is padded.
+    #[inline(always)]
+    pub(super) fn convolve<S: Simd, E: Epilogue>(
+        &self,
+        simd: S,
+        packed: &Packed,
+        x: &[f32],
+        range: Range<usize>,
+        epilogue: &mut E,
+    ) {
+        let b = (x, self.image_offsets.as_slice());
+        if wide::<S>() {
+            product::<S, E, FEATURE_BLOCK, 4>(simd, &packed.convolution, b, range, epilogue);
+        } else {
+            product::<S, E, FEATURE_BLOCK, 2>(simd, &packed.convolution, b, range, epilogue);
+        }
+    }
+
+    /// `r = L* u - z` for the numbers in `range` into padded planes.
+    #[inline(always)]
+    pub(super) fn residual<S: Simd>(
+        &self,
+        simd: S,
+        packed: &Packed,
+        (u, z): (&[f32], Option<&[f32]>),
+        range: Range<usize>,
+        window: &mut [f32],
+        r: &mut [f32],
+    ) {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + self.chunk);
+            self.residual_chunk(simd, packed, (u, z), start..end, start == range.start, window, r);
+            start = end;
+        }
+    }
+
+    /// The whole layer for the numbers in `range`: `r = L* u - z`, then `epilogue(u + scale L r)`.
+    ///
+    /// The convolution follows the adjoint at the distance of a margin, so the features are still in the cache, and
+    /// a layer may work in place: what the convolution replaces, the adjoint has read.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn layer<S: Simd, E: Fused>(
+        &self,
+        simd: S,
+        packed: &Packed,
+        z: Option<&[f32]>,
+        range: Range<usize>,
+        window: &mut [f32],
+        r: &mut [f32],
+        epilogue: &mut E,
+    ) {
+        let (len, margin) = (self.grid.len(), self.grid.margin());
+        let needed = range.start.saturating_sub(margin)..len.min(range.end + margin);
+        let (mut start, mut done) = (needed.start, range.start);
+        while start < needed.end {
+            let end = needed.end.min(start + self.chunk);
+            let first = start == needed.start;
+            self.residual_chunk(simd, packed, (epilogue.source(), z), start..end, first, window, r);
+            let ready =
+                if end == needed.end { range.end } else { done.max(range.end.min(end.saturating_sub(margin))) };
+            self.convolve(simd, packed, r, done..ready, epilogue);
+            (start, done) = (end, ready);
+        }
+    }
+
+    /// One chunk of the residual. The window holds each tap's plane from a margin before the chunk to a margin
+    /// after it; what the last chunk computed of it is moved to its front.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn residual_chunk<S: Simd>(
+        &self,
+        simd: S,
+        packed: &Packed,
+        (u, z): (&[f32], Option<&[f32]>),
+        chunk: Range<usize>,
+        first: bool,
+        window: &mut [f32],
+        r: &mut [f32],
+    ) {
+        let (len, margin, stride) = (self.grid.len(), self.grid.margin(), self.window_stride());
+        let fresh = if first {
+            let before = margin.saturating_sub(chunk.start);
+            for plane in window.chunks_exact_mut(stride) {
+                plane[..before].fill(0.0);
+            }
+            chunk.start.saturating_sub(margin)
+        } else {
+            for plane in window.chunks_exact_mut(stride) {
+                plane.copy_within(self.chunk..self.chunk + 2 * margin, 0);
+            }
+            chunk.start + margin
+        };
+        let end = len.min(chunk.end + margin);
+        if fresh < end {
+            let taps = &mut Taps { out: &mut *window, stride, start: chunk.start, margin };
+            let b = (u, self.feature_offsets.as_slice());
+            if wide::<S>() {
+                product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, fresh..end, taps);
+            } else {
+                product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, fresh..end, taps);
+            }
+        }
+        let after = fresh.max(end) + margin - chunk.start;
+        for plane in window.chunks_exact_mut(stride) {
+            plane[after..chunk.len() + 2 * margin].fill(0.0);
+        }
+        let taps = self.window_offsets.len() / self.architecture.channels;
+        let mask = &self.mask[chunk.clone()];
+        for (c, offsets) in self.window_offsets.chunks_exact(taps).enumerate() {
+            let z = z.map(|z| &z[c * len..][chunk.clone()]);
+            let out = &mut r[c * self.padded() + margin..][chunk.clone()];
+            gather(simd, (&*window, offsets), z, mask, out);
+        }
+    }
+}
+
+/// Whether there are registers for four vectors of accumulators a row.
+#[inline(always)]
+fn wide<S: Simd>() -> bool {
+    S::f32s::LEN >= 16 || cfg!(target_arch = "aarch64")
+}

@@ -1,0 +1,264 @@
+//! Batches of planes in the layout the kernels want: every row ends in a gap of zeros.
+//!
+//! A plane of `height x width` pixels is one long vector of rows of `width + gap` numbers. The gap, as wide as the
+//! kernel's radius, is the zero padding of the row's right end and of the next row's left end at once, so a tap of
+//! a convolution is nothing but an offset into that vector, and no kernel knows about borders.
+
+use crate::{Error, Real, Result};
+
+/// Planes are padded to a multiple of this many numbers, the widest vector register in use.
+pub const LANES: usize = 16;
+
+/// The shape of one plane and its gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    height: usize,
+    width: usize,
+    gap: usize,
+}
+
+impl Grid {
+    /// A plane of `height x width` pixels for kernels of radius `gap`.
+    ///
+    /// # Errors
+    /// When a side is zero.
+    pub fn new(height: usize, width: usize, gap: usize) -> Result<Self> {
+        if height == 0 || width == 0 {
+            return Err(Error::invalid(format!(
+                "the image is {width}x{height}, but it needs at least one pixel"
+            )));
+        }
+        Ok(Self { height, width, gap })
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Zeros after each row.
+    pub fn gap(&self) -> usize {
+        self.gap
+    }
+
+    /// The distance between two rows.
+    pub fn stride(&self) -> usize {
+        self.width + self.gap
+    }
+
+    /// Numbers in a plane, gaps included.
+    pub fn len(&self) -> usize {
+        (self.height * self.stride()).next_multiple_of(LANES)
+    }
+
+    /// Never: a grid has at least one pixel.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Pixels in a plane.
+    pub fn pixels(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// Zeros that a plane needs before and after it so that every tap can be read.
+    pub fn margin(&self) -> usize {
+        (self.gap * self.stride() + self.gap).next_multiple_of(LANES)
+    }
+}
+
+/// A vector that starts on a cache line.
+#[derive(Debug)]
+pub struct Aligned<T: Real> {
+    data: Vec<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Real> Aligned<T> {
+    /// `len` zeros.
+    pub fn zeros(len: usize) -> Self {
+        const LINE: usize = 64;
+        let data = vec![T::zero(); len + LINE / size_of::<T>()];
+        let start = data.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
+        Self { data, start, len }
+    }
+}
+
+impl<T: Real> std::ops::Deref for Aligned<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.data[self.start..self.start + self.len]
+    }
+}
+
+impl<T: Real> std::ops::DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[self.start..self.start + self.len]
+    }
+}
+
+impl<T: Real> Clone for Aligned<T> {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeros(self.len);
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
+/// A batch: `samples x channels` planes on one grid. The gaps are zero, always.
+#[derive(Clone, Debug)]
+pub struct Field<T: Real> {
+    samples: usize,
+    channels: usize,
+    grid: Grid,
+    data: Aligned<T>,
+}
+
+impl<T: Real> Field<T> {
+    /// A batch of zeros.
+    pub fn zeros(samples: usize, channels: usize, grid: Grid) -> Self {
+        Self { samples, channels, grid, data: Aligned::zeros(samples * channels * grid.len()) }
+    }
+
+    /// A batch from planar numbers `[sample][channel][y][x]` without gaps.
+    ///
+    /// # Errors
+    /// When the count of numbers does not fit the shape.
+    pub fn from_planar(samples: usize, channels: usize, grid: Grid, planar: &[T]) -> Result<Self> {
+        let mut field = Self::zeros(samples, channels, grid);
+        field.load(planar)?;
+        Ok(field)
+    }
+
+    /// Replaces the contents by planar numbers `[sample][channel][y][x]`.
+    ///
+    /// # Errors
+    /// When the count of numbers does not fit the shape.
+    pub fn load(&mut self, planar: &[T]) -> Result<()> {
+        let expected = self.samples * self.channels * self.grid.pixels();
+        if planar.len() != expected {
+            return Err(Error::invalid(format!(
+                "{} numbers given for a batch of {expected}: samples, channels or size do not match",
+                planar.len()
+            )));
+        }
+        let grid = self.grid;
+        let planes = self.data.chunks_exact_mut(grid.len());
+        for (plane, source) in planes.zip(planar.chunks_exact(grid.pixels())) {
+            let rows = plane.chunks_exact_mut(grid.stride());
+            for (row, source) in rows.zip(source.chunks_exact(grid.width)) {
+                row[..grid.width].copy_from_slice(source);
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers without gaps, `[sample][channel][y][x]`.
+    pub fn to_planar(&self) -> Vec<T> {
+        let grid = self.grid;
+        let mut planar = Vec::with_capacity(self.samples * self.channels * grid.pixels());
+        for plane in self.data.chunks_exact(grid.len()) {
+            for row in plane.chunks_exact(grid.stride()).take(grid.height) {
+                planar.extend_from_slice(&row[..grid.width]);
+            }
+        }
+        planar
+    }
+
+    /// Samples in the batch.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Planes per sample.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The shape of each plane.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// All numbers with gaps, `[sample][channel][grid.len()]`.
+    pub fn data(&self) -> &[T] {
+        &self.data
+    }
+
+    /// All numbers with gaps; whoever writes keeps the gaps zero.
+    pub fn data_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// Numbers per sample, gaps included.
+    pub fn sample_len(&self) -> usize {
+        self.channels * self.grid.len()
+    }
+
+    /// The planes of one sample.
+    pub fn sample(&self, index: usize) -> &[T] {
+        &self.data[index * self.sample_len()..][..self.sample_len()]
+    }
+
+    /// The pixel `(y, x)` of plane `channel` of `sample`, zero outside the image.
+    pub fn at(&self, sample: usize, channel: usize, y: isize, x: isize) -> T {
+        let Grid { height, width, .. } = self.grid;
+        if y < 0 || x < 0 || y as usize >= height || x as usize >= width {
+            return T::zero();
+        }
+        let plane = (sample * self.channels + channel) * self.grid.len();
+        self.data[plane + y as usize * self.grid.stride() + x as usize]
+    }
+
+    /// The pixel `(y, x)`, to be changed.
+    pub fn at_mut(&mut self, sample: usize, channel: usize, y: usize, x: usize) -> &mut T {
+        let plane = (sample * self.channels + channel) * self.grid.len();
+        &mut self.data[plane + y * self.grid.stride() + x]
+    }
+
+    /// The same batch in another precision.
+    pub fn cast<U: Real>(&self) -> Field<U> {
+        let mut field = Field::zeros(self.samples, self.channels, self.grid);
+        for (to, from) in field.data.iter_mut().zip(self.data.iter()) {
+            *to = U::of(from.to_double());
+        }
+        field
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planar_round_trip_keeps_gaps_zero() {
+        let grid = Grid::new(3, 5, 2).unwrap();
+        let planar: Vec<f32> = (1..=60).map(|i| i as f32).collect();
+        let field = Field::from_planar(2, 2, grid, &planar).unwrap();
+        assert_eq!(field.to_planar(), planar);
+        assert_eq!(field.data().iter().filter(|&&x| x == 0.0).count(), field.data().len() - 60);
+        assert_eq!(field.at(1, 0, 2, 4), 45.0);
+        assert_eq!(field.at(1, 0, 2, 5), 0.0);
+        assert_eq!(field.at(1, 0, -1, 0), 0.0);
+    }
+
+    #[test]
+    fn a_batch_starts_on_a_cache_line_also_when_cloned() {
+        let field = Field::<f32>::zeros(1, 1, Grid::new(1, 1, 1).unwrap());
+        assert_eq!(field.data().as_ptr() as usize % 64, 0);
+        assert_eq!(field.clone().data().as_ptr() as usize % 64, 0);
+    }
+
+    #[test]
+    fn empty_images_and_wrong_counts_are_refused() {
+        assert!(Grid::new(0, 4, 1).unwrap_err().to_string().contains("at least one pixel"));
+        let grid = Grid::new(2, 2, 1).unwrap();
+        assert!(Field::from_planar(1, 1, grid, &[0.0f32; 3]).is_err());
+    }
+}

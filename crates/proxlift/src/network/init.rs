@@ -1,0 +1,1 @@
+//! Glorot initialisation and the steps `tau_k`.

@@ -1,0 +1,5 @@
+//! stub
+/// x
+pub struct Model;
+/// x
+pub struct Provenance;

@@ -1,0 +1,145 @@
+//! The fast engine against the plain one: every operation, over odd sizes, borders, kernels and channels.
+
+use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reference, Reverse};
+use proxlift::network::{Architecture, Network};
+use proxlift::operator::Filters;
+
+/// Numbers in [-1, 1] from a counter, the same on every machine.
+fn numbers(seed: u32, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn network(architecture: Architecture) -> Network<f32> {
+    let Architecture { depth, features, kernel, channels } = architecture;
+    let count = architecture.layer_parameters();
+    let scale = 1.0 / ((channels * kernel * kernel) as f32).sqrt();
+    let theta = (0..=depth as u32).map(|k| {
+        let weights = numbers(k + 1, count).iter().map(|w| w * scale).collect();
+        Filters::new(features, channels, kernel, weights).unwrap()
+    });
+    let tau = (1..depth).map(|k| 0.3 + 0.01 * k as f32).collect();
+    let lambda = (0..features).map(|j| 0.05 + 0.02 * j as f32).collect();
+    Network::new(theta.collect(), tau, lambda).unwrap()
+}
+
+fn field(seed: u32, samples: usize, channels: usize, grid: Grid) -> Field<f32> {
+    Field::from_planar(samples, channels, grid, &numbers(seed, samples * channels * grid.pixels())).unwrap()
+}
+
+#[track_caller]
+fn assert_close(what: &str, fast: &[f32], plain: &[f32]) {
+    assert_eq!(fast.len(), plain.len());
+    let scale = plain.iter().fold(1e-6f32, |m, x| m.max(x.abs()));
+    for (i, (f, p)) in fast.iter().zip(plain).enumerate() {
+        assert!((f - p).abs() <= 2e-5 * scale, "{what}[{i}]: fused {f}, reference {p}, scale {scale}");
+    }
+}
+
+/// Shapes that exercise every tail: single pixels, rows, columns, widths around the vector length.
+fn cases() -> Vec<(Architecture, usize, usize, usize)> {
+    let net = |depth, features, kernel, channels| Architecture { depth, features, kernel, channels };
+    vec![
+        (net(3, 16, 3, 1), 2, 32, 32),
+        (net(2, 1, 3, 1), 1, 1, 1),
+        (net(4, 5, 3, 3), 3, 7, 5),
+        (net(3, 4, 5, 1), 2, 9, 17),
+        (net(3, 6, 7, 3), 1, 11, 13),
+        (net(2, 3, 7, 1), 1, 2, 1),
+        (net(3, 8, 5, 3), 1, 1, 40),
+        (net(3, 3, 3, 1), 1, 40, 1),
+        (net(5, 9, 1, 1), 2, 3, 4),
+        (net(2, 17, 3, 1), 1, 33, 31),
+        (net(3, 64, 3, 1), 1, 150, 61),
+    ]
+}
+
+#[test]
+fn every_operation_equals_the_reference() {
+    for (architecture, samples, height, width) in cases() {
+        for cpu in [Cpu::new(), Cpu::baseline()] {
+            let what = format!("{architecture:?} {samples}x{height}x{width} {}", cpu.name());
+            let net = network(architecture);
+            let grid = architecture.grid(height, width).unwrap();
+            let z = field(7, samples, architecture.channels, grid);
+            let x = field(8, samples, architecture.channels, grid);
+            let u = field(9, samples, architecture.features, grid);
+            let layer = net.layer(1);
+
+            let blank = || (Field::zeros(samples, architecture.features, grid), z.clone());
+            let run = |engine: &dyn Engine<f32>| {
+                let (mut lifted, mut residual) = blank();
+                engine.lift(&net.theta[0], &z, &mut lifted);
+                engine.residual(net.last(), &u, &z, &mut residual);
+                let (mut v, mut r) = blank();
+                engine.layer(layer, &u, &z, &mut r, &mut v);
+                let (mut s, _) = blank();
+                engine.activate(layer, &v, &mut s);
+                let (mut back, mut a) = blank();
+                engine.pullback(layer, &u, &mut a, &mut back);
+                let mut gradient = net.theta[0].clone();
+                engine.correlate(0.7, &z, &u, &mut gradient);
+                let mut penalty = vec![0.0; samples];
+                engine.bregman(layer, &s, &u, &mut penalty);
+                let mut output = z.clone();
+                engine.denoise(&net, &z, &mut output);
+                let mut fields: Vec<Vec<f32>> =
+                    [lifted, residual, v, r, s, back, a, output].iter().map(|f| f.data().to_vec()).collect();
+                fields.push(gradient.weights().to_vec());
+                fields.push(penalty.iter().map(|p| *p as f32).collect());
+                for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.3 }] {
+                    let mut gradients = Gradients::zeros(&net, samples);
+                    engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
+                    fields.push(gradients.loss.iter().map(|l| *l as f32).collect());
+                    fields.extend(gradients.theta.iter().map(|t| t.weights().to_vec()));
+                }
+                fields
+            };
+            for (i, (fast, plain)) in run(&cpu).iter().zip(&run(&Reference)).enumerate() {
+                assert_close(&format!("{what}: result {i}"), fast, plain);
+            }
+        }
+    }
+}
+
+#[test]
+fn bands_of_a_large_image_give_the_bits_of_the_whole() {
+    let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
+    let net = network(architecture);
+    let grid = architecture.grid(97, 45).unwrap();
+    let z = field(3, 1, 1, grid);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut output = z.clone();
+        pool.install(|| Cpu::new().denoise(&net, &z, &mut output));
+        output.data().to_vec()
+    };
+    let whole = run(1);
+    for threads in [2, 3, 5, 8] {
+        assert_eq!(run(threads), whole, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_training_pass_gives_the_same_bits_for_any_number_of_threads() {
+    let architecture = Architecture { depth: 4, features: 8, kernel: 3, channels: 3 };
+    let net = network(architecture);
+    let grid = architecture.grid(19, 21).unwrap();
+    let (z, x) = (field(3, 7, 3, grid), field(4, 7, 3, grid));
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut gradients = Gradients::zeros(&net, 7);
+        pool.install(|| Cpu::new().training_pass(&net, Reverse::Lifted { mu: 0.1 }, &z, &x, &mut gradients))
+            .unwrap();
+        let theta: Vec<f32> = gradients.theta.iter().flat_map(|t| t.weights().to_vec()).collect();
+        (theta, gradients.loss)
+    };
+    let one = run(1);
+    for threads in [2, 3, 5] {
+        assert_eq!(run(threads), one, "{threads} threads");
+    }
+}
