@@ -11,6 +11,7 @@
 //! Both hold a block of accumulators in registers and load each vector once for all of them. The order of additions
 //! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
 
+use crate::engine::LANES;
 use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 
@@ -46,10 +47,18 @@ impl Panels {
 
 /// Where a [`product`] starts from and where it goes, one vector at a time.
 pub(super) trait Epilogue {
+    /// Whether `row` and all lanes before `end` may be touched.
+    fn covers(&self, rows: usize, end: usize) -> bool;
     /// `start_m(p)` for the lanes from `p` on.
-    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s;
+    ///
+    /// # Safety
+    /// [`Epilogue::covers`] holds for these lanes.
+    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s;
     /// Takes the sum of row `row` for the lanes from `p` on.
-    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s);
+    ///
+    /// # Safety
+    /// [`Epilogue::covers`] holds for these lanes.
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s);
 }
 
 /// An epilogue that a layer can be fused around: the layer's adjoint reads the features that it will replace.
@@ -59,20 +68,33 @@ pub(super) trait Fused: Epilogue {
 }
 
 /// Reads the lanes of `slice` from `p` on.
+///
+/// # Safety
+/// They are inside `slice`.
 #[inline(always)]
-pub(super) fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
-    S::f32s::from_slice(simd, &slice[p..p + S::f32s::LEN])
+pub(super) unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
+    debug_assert!(p + S::f32s::LEN <= slice.len());
+    // SAFETY: the caller's promise.
+    S::f32s::from_slice(simd, unsafe { slice.get_unchecked(p..p + S::f32s::LEN) })
 }
 
 /// Writes the lanes of `slice` from `p` on.
+///
+/// # Safety
+/// They are inside `slice`.
 #[inline(always)]
-pub(super) fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
-    value.store_slice(&mut slice[p..p + S::f32s::LEN]);
+pub(super) unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
+    debug_assert!(p + S::f32s::LEN <= slice.len());
+    // SAFETY: the caller's promise.
+    value.store_slice(unsafe { slice.get_unchecked_mut(p..p + S::f32s::LEN) });
 }
 
 /// `BLOCK` rows by `N` vectors of accumulators.
+///
+/// # Safety
+/// Everything that [`product`] asserts.
 #[inline(always)]
-fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
+unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     simd: S,
     a: &[f32],
     first: usize,
@@ -85,14 +107,15 @@ fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     let mut sums = [[zero; N]; BLOCK];
     for (m, sums) in sums.iter_mut().enumerate() {
         for (n, sum) in sums.iter_mut().enumerate() {
-            *sum = epilogue.start(simd, first + m, p + n * lanes);
+            // SAFETY: `epilogue.covers` was asserted for all rows and lanes.
+            *sum = unsafe { epilogue.start(simd, first + m, p + n * lanes) };
         }
     }
     for (a, offset) in a.chunks_exact(BLOCK).zip(offsets) {
-        let row = &b[offset + p..][..N * lanes];
         let mut vectors = [zero; N];
         for (n, vector) in vectors.iter_mut().enumerate() {
-            *vector = load(simd, row, n * lanes);
+            // SAFETY: the largest offset plus the end of the range was asserted to be inside `b`.
+            *vector = unsafe { load(simd, b, offset + p + n * lanes) };
         }
         for m in 0..BLOCK {
             let weight = S::f32s::splat(simd, a[m]);
@@ -103,13 +126,16 @@ fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     }
     for (m, sums) in sums.iter().enumerate() {
         for (n, sum) in sums.iter().enumerate() {
-            epilogue.finish(simd, first + m, p + n * lanes, *sum);
+            // SAFETY: `epilogue.covers` was asserted for all rows and lanes.
+            unsafe { epilogue.finish(simd, first + m, p + n * lanes, *sum) };
         }
     }
 }
 
+/// # Safety
+/// Everything that [`product`] asserts.
 #[inline(always)]
-fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
+unsafe fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     simd: S,
     a: &Panels,
     b: (&[f32], &[usize]),
@@ -119,15 +145,17 @@ fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     let blocked = a.rows - a.rows % BLOCK;
     let (panels, rest) = a.data.split_at(blocked * a.depth);
     for (i, panel) in panels.chunks_exact(BLOCK * a.depth).enumerate() {
-        product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, epilogue);
+        // SAFETY: the caller's promise.
+        unsafe { product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, epilogue) };
     }
     for (i, panel) in rest.chunks_exact(a.depth).enumerate() {
-        product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, epilogue);
+        // SAFETY: the caller's promise.
+        unsafe { product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, epilogue) };
     }
 }
 
 /// `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)` for `p` in `range`, whose length is a multiple of
-/// [`LANES`](crate::engine::LANES).
+/// [`LANES`].
 #[inline(always)]
 pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     simd: S,
@@ -137,13 +165,18 @@ pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     epilogue: &mut E,
 ) {
     let lanes = S::f32s::LEN;
+    let largest = b.1.iter().max().copied().unwrap_or(0);
+    assert!(range.len().is_multiple_of(LANES) && largest + range.end <= b.0.len());
+    assert!(b.1.len() == a.depth && epilogue.covers(a.rows, range.end));
     let mut p = range.start;
     while p + N * lanes <= range.end {
-        product_columns::<S, E, BLOCK, N>(simd, a, b, p, epilogue);
+        // SAFETY: asserted above.
+        unsafe { product_columns::<S, E, BLOCK, N>(simd, a, b, p, epilogue) };
         p += N * lanes;
     }
     while p < range.end {
-        product_columns::<S, E, BLOCK, 1>(simd, a, b, p, epilogue);
+        // SAFETY: asserted above.
+        unsafe { product_columns::<S, E, BLOCK, 1>(simd, a, b, p, epilogue) };
         p += lanes;
     }
 }
@@ -152,21 +185,56 @@ pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
 #[inline(always)]
 pub(super) fn gather<S: Simd>(
     simd: S,
-    (planes, offsets): (&[f32], &[usize]),
+    planes: (&[f32], &[usize]),
     z: Option<&[f32]>,
     mask: &[f32],
     out: &mut [f32],
 ) {
     let lanes = S::f32s::LEN;
-    for i in (0..out.len()).step_by(lanes) {
-        let mut sum = match z {
-            Some(z) => -load(simd, z, i),
-            None => S::f32s::splat(simd, 0.0),
-        };
-        for offset in offsets {
-            sum = sum + load(simd, planes, offset + i);
+    let largest = planes.1.iter().max().copied().unwrap_or(0);
+    assert!(out.len().is_multiple_of(LANES) && largest + out.len() <= planes.0.len());
+    assert!(mask.len() == out.len() && z.is_none_or(|z| z.len() == out.len()));
+    let mut i = 0;
+    while i + 4 * lanes <= out.len() {
+        // SAFETY: asserted above.
+        unsafe { gather_columns::<S, 4>(simd, planes, z, mask, i, out) };
+        i += 4 * lanes;
+    }
+    while i < out.len() {
+        // SAFETY: asserted above.
+        unsafe { gather_columns::<S, 1>(simd, planes, z, mask, i, out) };
+        i += lanes;
+    }
+}
+
+/// # Safety
+/// Everything that [`gather`] asserts.
+#[inline(always)]
+unsafe fn gather_columns<S: Simd, const N: usize>(
+    simd: S,
+    (planes, offsets): (&[f32], &[usize]),
+    z: Option<&[f32]>,
+    mask: &[f32],
+    i: usize,
+    out: &mut [f32],
+) {
+    let lanes = S::f32s::LEN;
+    let mut sums = [S::f32s::splat(simd, 0.0); N];
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(z) = z {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                *sum = -load(simd, z, i + n * lanes);
+            }
         }
-        store::<S>(sum * load(simd, mask, i), out, i);
+        for offset in offsets {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                *sum = *sum + load(simd, planes, offset + i + n * lanes);
+            }
+        }
+        for (n, sum) in sums.iter().enumerate() {
+            store::<S>(*sum * load(simd, mask, i + n * lanes), out, i + n * lanes);
+        }
     }
 }
 
@@ -183,6 +251,8 @@ pub(super) fn correlate<S: Simd>(
     len: usize,
     gradient: &mut [f32],
 ) {
+    let largest = offsets.iter().max().copied().unwrap_or(0);
+    assert!(len.is_multiple_of(LANES) && largest + len <= x.len());
     for start in (0..len).step_by(CHUNK) {
         let range = start..len.min(start + CHUNK);
         let features = d.len() / len;
@@ -246,10 +316,12 @@ fn correlate_block<S: Simd, const J: usize, const T: usize>(
     while p + lanes <= len {
         let mut vectors = [zero; T];
         for t in 0..T {
-            vectors[t] = load(simd, x[t], p);
+            // SAFETY: all rows have `len` numbers.
+            vectors[t] = unsafe { load(simd, x[t], p) };
         }
         for j in 0..J {
-            let dj = load(simd, d[j], p);
+            // SAFETY: all rows have `len` numbers.
+            let dj = unsafe { load(simd, d[j], p) };
             for t in 0..T {
                 sums[j][t] = dj.mul_add(vectors[t], sums[j][t]);
             }

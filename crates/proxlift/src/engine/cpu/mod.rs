@@ -15,7 +15,7 @@ use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::{Result, engine::LANES};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
-use kernels::{correlate, load};
+use kernels::correlate;
 use pointwise::{Identity, InPlace, Lift};
 use rayon::prelude::*;
 use scratch::Shelf;
@@ -303,7 +303,7 @@ fn bregman<S: Simd>(simd: S, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
         for (u, v) in u.chunks(RUN).zip(v.chunks(RUN)) {
             let mut sum = S::f32s::splat(simd, 0.0);
             for i in (0..u.len()).step_by(S::f32s::LEN) {
-                let (u, v) = (load(simd, u, i), load(simd, v, i));
+                let (u, v) = (S::f32s::from_slice(simd, &u[i..i + S::f32s::LEN]), S::f32s::from_slice(simd, &v[i..i + S::f32s::LEN]));
                 let p = v.min(lambda).max(-lambda);
                 let gap = p - u;
                 sum = (half * gap + (v - p)).mul_add(gap, sum);

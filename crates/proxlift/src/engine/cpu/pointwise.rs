@@ -55,14 +55,20 @@ pub(super) struct Taps<'a> {
 }
 
 impl Epilogue for Taps<'_> {
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        let last = end + self.margin - self.start;
+        last <= self.stride && rows * self.stride <= self.out.len()
+    }
+
     #[inline(always)]
-    fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
+    unsafe fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
         S::f32s::splat(simd, 0.0)
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
-        store::<S>(sum, self.out, row * self.stride + p + self.margin - self.start);
+    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
+        // SAFETY: `covers` holds.
+        unsafe { store::<S>(sum, self.out, row * self.stride + p + self.margin - self.start) };
     }
 }
 
@@ -73,14 +79,19 @@ pub(super) struct Lift<'a> {
 }
 
 impl Epilogue for Lift<'_> {
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        end <= self.mask.len() && rows * self.mask.len() <= self.out.len()
+    }
+
     #[inline(always)]
-    fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
+    unsafe fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
         S::f32s::splat(simd, 0.0)
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        store::<S>(sum * load(simd, self.mask, p), self.out, row * self.mask.len() + p);
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        // SAFETY: `covers` holds.
+        unsafe { store::<S>(sum * load(simd, self.mask, p), self.out, row * self.mask.len() + p) };
     }
 }
 
@@ -98,15 +109,23 @@ impl<A: Activation> Fused for InPlace<'_, A> {
 }
 
 impl<A: Activation> Epilogue for InPlace<'_, A> {
-    #[inline(always)]
-    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        load(simd, self.u, row * self.mask.len() + p)
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        end <= self.mask.len() && rows * self.mask.len() <= self.u.len()
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        let v = sum * load(simd, self.mask, p);
-        store::<S>(self.activation.apply(simd, row, v), self.u, row * self.mask.len() + p);
+    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        // SAFETY: `covers` holds.
+        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        // SAFETY: `covers` holds.
+        unsafe {
+            let v = sum * load(simd, self.mask, p);
+            store::<S>(self.activation.apply(simd, row, v), self.u, row * self.mask.len() + p);
+        }
     }
 }
 
@@ -126,17 +145,26 @@ impl<A: Activation> Fused for Forward<'_, A> {
 }
 
 impl<A: Activation> Epilogue for Forward<'_, A> {
-    #[inline(always)]
-    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        load(simd, self.u, row * self.mask.len() + p)
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        let shortest = self.u.len().min(self.v.len()).min(self.next.len());
+        end <= self.mask.len() && rows * self.mask.len() <= shortest
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        // SAFETY: `covers` holds.
+        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
         let at = row * self.mask.len() + p;
-        let v = sum * load(simd, self.mask, p);
-        store::<S>(v, self.v, at);
-        store::<S>(self.activation.apply(simd, row, v), self.next, at);
+        // SAFETY: `covers` holds.
+        unsafe {
+            let v = sum * load(simd, self.mask, p);
+            store::<S>(v, self.v, at);
+            store::<S>(self.activation.apply(simd, row, v), self.next, at);
+        }
     }
 }
 
@@ -156,22 +184,32 @@ impl<A: Activation, const FROM_ZERO: bool> Fused for Backward<'_, A, FROM_ZERO> 
 }
 
 impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZERO> {
-    #[inline(always)]
-    fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        if FROM_ZERO { S::f32s::splat(simd, 0.0) } else { load(simd, self.d, row * self.mask.len() + p) }
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        end <= self.mask.len() && rows * self.mask.len() <= self.d.len().min(self.v.len())
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        if FROM_ZERO {
+            S::f32s::splat(simd, 0.0)
+        } else {
+            // SAFETY: `covers` holds.
+            unsafe { load(simd, self.d, row * self.mask.len() + p) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
         let at = row * self.mask.len() + p;
-        let back = sum * load(simd, self.mask, p);
-        let v = load(simd, self.v, at);
+        // SAFETY: `covers` holds.
+        let (back, v) = unsafe { (sum * load(simd, self.mask, p), load(simd, self.v, at)) };
         let d = match self.rule {
             Reverse::Backprop => self.activation.derivative(simd, row, v, back),
             Reverse::Lifted { .. } => {
                 self.activation.apply(simd, row, v) - self.activation.apply(simd, row, v - back)
             }
         };
-        store::<S>(d, self.d, at);
+        // SAFETY: `covers` holds.
+        unsafe { store::<S>(d, self.d, at) };
     }
 }
