@@ -10,6 +10,7 @@
 mod init;
 mod model_file;
 
+pub use init::Norms;
 pub use model_file::{Model, Provenance};
 
 use crate::engine::{Field, Grid};

@@ -1,5 +1,252 @@
-//! stub
-/// x
-pub struct Model;
-/// x
-pub struct Provenance;
+//! Model files: safetensors, with everything that inference needs in them.
+//!
+//! | tensor | shape | |
+//! |---|---|---|
+//! | `theta_0` .. `theta_K` | `[J, C, k, k]` | the filters |
+//! | `tau` | `[K - 1]` | the steps |
+//! | `lambda` | `[J]` | the thresholds |
+//!
+//! The metadata hold the `format` ("proxlift"), its `version`, the `architecture` and the `provenance` as JSON, and
+//! the noise level `sigma` that the network was trained for.
+
+use super::{Architecture, Network};
+use crate::operator::Filters;
+use crate::{Error, Result};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// The version of the format that this library writes, and the newest that it reads.
+const VERSION: u32 = 1;
+
+/// No model is larger; a file that is, is not read into memory.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// How a model came to be: free names and values, such as `trainer`, `data`, `epochs`, `seed`, `command`.
+pub type Provenance = BTreeMap<String, String>;
+
+/// A network with what a user must know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The parameters.
+    pub network: Network<f32>,
+    /// The noise level that the network was trained for.
+    pub sigma: f64,
+    /// Where it comes from.
+    pub provenance: Provenance,
+}
+
+impl Model {
+    /// Writes the model to `path`: to a temporary file beside it, synced, then renamed.
+    ///
+    /// # Errors
+    /// When the model is not valid or the file cannot be written; nothing half-written is left.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = self.to_bytes()?;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
+        file.write_all(&bytes).map_err(Error::io(path))?;
+        file.as_file().sync_all().map_err(Error::io(path))?;
+        file.persist(path).map_err(|e| Error::io(path)(e.error))?;
+        Ok(())
+    }
+
+    /// Reads a model and checks every part of it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = std::fs::File::open(path).map_err(Error::io(path))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(Error::file(path, "this file is too large to be a proxlift model"));
+        }
+        Self::from_bytes(&bytes).map_err(|e| Error::file(path, e.to_string()))
+    }
+
+    /// The bytes of the model file.
+    ///
+    /// # Errors
+    /// When the network or `sigma` is not valid.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.network.validate()?;
+        check_sigma(self.sigma)?;
+        let architecture = self.network.architecture();
+        let Architecture { features, kernel, channels, .. } = architecture;
+        let json = |value: std::result::Result<String, serde_json::Error>| {
+            value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
+        };
+        let metadata = HashMap::from([
+            ("format".to_string(), "proxlift".to_string()),
+            ("version".to_string(), VERSION.to_string()),
+            ("architecture".to_string(), json(serde_json::to_string(&architecture))?),
+            ("sigma".to_string(), self.sigma.to_string()),
+            ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
+        ]);
+        let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+        for (k, theta) in self.network.theta.iter().enumerate() {
+            let shape = vec![features, channels, kernel, kernel];
+            tensors.push((format!("theta_{k}"), shape, to_le_bytes(theta.weights())));
+        }
+        for (name, values) in [("tau", &self.network.tau), ("lambda", &self.network.lambda)] {
+            tensors.push((name.into(), vec![values.len()], to_le_bytes(values)));
+        }
+        let views = tensors
+            .iter()
+            .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
+        views
+            .and_then(|views| safetensors::serialize(views, Some(metadata)))
+            .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))
+    }
+
+    /// A model from the bytes of its file.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let foreign = "this is not a proxlift model; give a .safetensors file that proxlift wrote";
+        let (_, header) = SafeTensors::read_metadata(bytes)
+            .map_err(|e| Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})")))?;
+        let none = HashMap::new();
+        let metadata = header.metadata().as_ref().unwrap_or(&none);
+        if metadata.get("format").map(String::as_str) != Some("proxlift") {
+            return Err(Error::invalid(foreign));
+        }
+        match metadata.get("version").and_then(|v| v.parse::<u32>().ok()) {
+            Some(1..=VERSION) => {}
+            Some(newer) => {
+                return Err(Error::invalid(format!(
+                    "the model has format version {newer}, but this program reads up to {VERSION}: update proxlift"
+                )));
+            }
+            None => return Err(Error::invalid("the model does not say its format version")),
+        }
+        let architecture: Architecture = parse(metadata, "architecture")?;
+        architecture.validate()?;
+        let sigma: f64 = parse(metadata, "sigma")?;
+        check_sigma(sigma)?;
+        let provenance: Provenance = parse(metadata, "provenance")?;
+
+        let tensors = SafeTensors::deserialize(bytes)
+            .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
+        let Architecture { depth, features, kernel, channels } = architecture;
+        let theta = (0..=depth).map(|k| {
+            let shape = [features, channels, kernel, kernel];
+            Filters::new(features, channels, kernel, tensor(&tensors, &format!("theta_{k}"), &shape)?)
+        });
+        let theta = theta.collect::<Result<Vec<_>>>()?;
+        if tensors.len() != depth + 3 {
+            return Err(Error::invalid(format!(
+                "the model holds {} tensors, but its architecture has {}",
+                tensors.len(),
+                depth + 3
+            )));
+        }
+        let tau = tensor(&tensors, "tau", &[depth - 1])?;
+        let lambda = tensor(&tensors, "lambda", &[features])?;
+        Ok(Self { network: Network::new(theta, tau, lambda)?, sigma, provenance })
+    }
+}
+
+fn check_sigma(sigma: f64) -> Result<()> {
+    if sigma.is_finite() && sigma >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the noise level sigma is {sigma}, but it must be zero or more")))
+}
+
+/// A JSON value of the metadata.
+fn parse<V: serde::de::DeserializeOwned>(metadata: &HashMap<String, String>, name: &str) -> Result<V> {
+    let text = metadata.get(name).ok_or_else(|| Error::invalid(format!("the model does not say its {name}")))?;
+    serde_json::from_str(text).map_err(|e| Error::invalid(format!("the model's {name} cannot be read: {e}")))
+}
+
+/// The tensor `name`, which must be `f32` of this shape.
+fn tensor(tensors: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+    let view = tensors.tensor(name).map_err(|_| Error::invalid(format!("the model lacks the tensor {name}")))?;
+    if view.dtype() != Dtype::F32 || view.shape() != shape {
+        return Err(Error::invalid(format!(
+            "the tensor {name} is {:?} of shape {:?}, but F32 of shape {shape:?} is needed",
+            view.dtype(),
+            view.shape()
+        )));
+    }
+    Ok(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}
+
+fn to_le_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model() -> Model {
+        let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
+        let network = Network::glorot(architecture, 0.1, 7).unwrap();
+        let provenance = Provenance::from([("seed".into(), "7".into())]);
+        Model { network, sigma: 0.1, provenance }
+    }
+
+    #[test]
+    fn a_model_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        model().save(&path).unwrap();
+        assert_eq!(Model::load(&path).unwrap(), model());
+    }
+
+    #[test]
+    fn a_file_cut_at_any_byte_gets_an_error() {
+        let bytes = model().to_bytes().unwrap();
+        for length in 0..bytes.len() {
+            assert!(Model::from_bytes(&bytes[..length]).is_err(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_never_panics() {
+        let bytes = model().to_bytes().unwrap();
+        for i in 0..bytes.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[i] ^= flip;
+                let _ = Model::from_bytes(&damaged);
+            }
+        }
+    }
+
+    /// Replaces `from` by `to`, of the same length, in the header.
+    fn edited(from: &str, to: &str) -> String {
+        assert_eq!(from.len(), to.len());
+        let mut bytes = model().to_bytes().unwrap();
+        let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).expect("text to replace");
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        Model::from_bytes(&bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_inconsistency_has_its_sentence() {
+        assert!(edited("\"proxlift\"", "\"something").len() > 10);
+        assert!(edited(":\"proxlift\"", ":\"proxlofd\"").contains("not a proxlift model"));
+        assert!(edited("\"version\":\"1\"", "\"version\":\"9\"").contains("update proxlift"));
+        assert!(edited("\\\"depth\\\":3", "\\\"depth\\\":4").contains("lacks the tensor theta_4"));
+        assert!(edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("at least 2") || edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("between 2"));
+        assert!(edited("\\\"kernel\\\":3", "\\\"kernel\\\":4").contains("odd"));
+        assert!(edited("\\\"features\\\":4", "\\\"features\\\":5").contains("shape"));
+        assert!(edited("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"").contains("sigma"));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_refused() {
+        let mut bad = model();
+        bad.network.theta[1].weights_mut()[0] = f32::NAN;
+        assert!(bad.to_bytes().unwrap_err().to_string().contains("finite"));
+    }
+}

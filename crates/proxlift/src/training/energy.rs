@@ -1,0 +1,198 @@
+//! The lifted Bregman energy of the network, eq. (eq:def-E), and the partial gradients of its smooth part `f`.
+//!
+//! ```text
+//! E(theta, u | z, x) = mu l(x^(u_{K-1}), x) + sum_{k=1}^{K-1} B(u_k, F_k(u_{k-1})),    l(a, b) = 1/2 ||a - b||^2
+//! f = E - sum_k psi(u_k)                                                                        (eq:E-split)
+//! ```
+//!
+//! With `d_k = s(v_k) - u_k`, `r_k = L_k* u_{k-1} - z`, `e = x^ - x`:
+//!
+//! ```text
+//! df/du_k     = (u_k - v_k) + (I - tau_{k+1} L_{k+1} L_{k+1}*) d_{k+1}          k < K-1
+//! df/du_{K-1} = (u_{K-1} - v_{K-1}) - mu L_K e
+//! df/dL_k     = -tau_k [ corr(r_k, d_k) + corr(L_k* d_k, u_{k-1}) ]
+//! df/dL_0     = corr(z, (I - tau_1 L_1 L_1*) d_1)
+//! df/dL_K     = -mu corr(e, u_{K-1})
+//! ```
+
+use crate::engine::{Engine, Field};
+use crate::network::{Architecture, Network};
+use crate::operator::Filters;
+use crate::{Real, Result};
+
+/// `E` of each sample of a batch, by blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Energy {
+    /// `mu l(x^(u_{K-1}), x)` of each sample.
+    pub data: Vec<f64>,
+    /// `B(u_k, v_k)` of each sample, for `k = 1..K-1` at index `k - 1`.
+    pub penalties: Vec<Vec<f64>>,
+}
+
+impl Energy {
+    /// `E` of sample `s`.
+    pub fn sample(&self, s: usize) -> f64 {
+        self.data[s] + self.penalties.iter().map(|penalty| penalty[s]).sum::<f64>()
+    }
+
+    /// `E` summed over the batch, block by block.
+    pub fn total(&self) -> f64 {
+        let penalties: f64 = self.penalties.iter().map(|penalty| penalty.iter().sum::<f64>()).sum();
+        self.data.iter().sum::<f64>() + penalties
+    }
+}
+
+/// A batch with its auxiliary variables `u_k` and what follows from them.
+#[derive(Clone, Debug)]
+pub struct Lifted<T: Real> {
+    /// The noisy images.
+    pub z: Field<T>,
+    /// The clean images.
+    pub x: Field<T>,
+    /// `u_0 = L_0 z` (which follows from `theta_0`), then the variables `u_1..u_{K-1}`.
+    pub u: Vec<Field<T>>,
+    /// `v_k = F_k(u_{k-1})` for `k = 1..K-1`, at their index; `v[0]` is unused and has no samples.
+    pub v: Vec<Field<T>>,
+    /// `r_k = L_k* u_{k-1} - z`, at their index likewise.
+    pub r: Vec<Field<T>>,
+    /// `e = x^ - x`.
+    pub e: Field<T>,
+    /// `d_k = s(v_k) - u_k`, for whichever layer is at work.
+    d: Field<T>,
+    /// `L_k* d_k`.
+    a: Field<T>,
+    /// `(I - tau_k L_k L_k*) d_k`.
+    back: Field<T>,
+}
+
+impl<T: Real> Lifted<T> {
+    /// Memory for a batch, with all `u` zero.
+    ///
+    /// # Errors
+    /// When the images do not fit the network.
+    pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
+        network.check_batch(&z)?;
+        network.check_batch(&x)?;
+        let Architecture { depth, features, channels, .. } = network.architecture();
+        let (samples, grid) = (z.samples(), z.grid());
+        let fields = |channels: usize, first: usize| {
+            let count = |k: usize| if k < first { 0 } else { samples };
+            (0..depth).map(|k| Field::zeros(count(k), channels, grid)).collect()
+        };
+        let feature = || Field::zeros(samples, features, grid);
+        let image = || Field::zeros(samples, channels, grid);
+        Ok(Self {
+            u: fields(features, 0),
+            v: fields(features, 1),
+            r: fields(channels, 1),
+            e: image(),
+            d: feature(),
+            a: image(),
+            back: feature(),
+            z,
+            x,
+        })
+    }
+
+    /// Anchors `u` at the network's own forward pass, where all penalties vanish.
+    pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
+        for k in 1..self.u.len() {
+            self.propagate(engine, network, k);
+            engine.activate(network.layer(k), &self.v[k], &mut self.u[k]);
+        }
+        self.output(engine, network);
+    }
+
+    /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
+    pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
+        for k in 1..self.u.len() {
+            self.propagate(engine, network, k);
+        }
+        self.output(engine, network);
+    }
+
+    /// `v_k = F_k(u_{k-1})` and `r_k`.
+    pub fn propagate(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        engine.layer(network.layer(k), &self.u[k - 1], &self.z, &mut self.r[k], &mut self.v[k]);
+    }
+
+    /// `e = x^ - x`.
+    pub fn output(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        let last = &self.u[self.u.len() - 1];
+        engine.residual(network.last(), last, &self.z, &mut self.e);
+        for (e, &x) in self.e.data_mut().iter_mut().zip(self.x.data()) {
+            *e = -*e - x;
+        }
+    }
+
+    /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
+    pub fn energy(&self, engine: &dyn Engine<T>, network: &Network<T>, mu: f64) -> Energy {
+        let samples = self.z.samples();
+        let data = (0..samples).map(|s| {
+            let squares: f64 = self.e.sample(s).iter().map(|e| e.to_double().powi(2)).sum();
+            0.5 * mu * squares
+        });
+        let penalties = (1..self.u.len()).map(|k| {
+            let mut penalty = vec![0.0; samples];
+            engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
+            penalty
+        });
+        Energy { data: data.collect(), penalties: penalties.collect() }
+    }
+
+    /// `d_k = s(v_k) - u_k`, and from it `a = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
+    fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        let layer = network.layer(k);
+        engine.activate(layer, &self.v[k], &mut self.d);
+        for (d, &u) in self.d.data_mut().iter_mut().zip(self.u[k].data()) {
+            *d -= u;
+        }
+        engine.pullback(layer, &self.d, &mut self.a, &mut self.back);
+    }
+
+    /// `df/dtheta_k` for all `k`, summed over the batch.
+    pub fn theta_gradients(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        mu: T,
+        gradients: &mut [Filters<T>],
+    ) {
+        let depth = self.u.len();
+        for gradient in gradients.iter_mut() {
+            gradient.weights_mut().fill(T::zero());
+        }
+        engine.correlate(-mu, &self.e, &self.u[depth - 1], &mut gradients[depth]);
+        for k in (1..depth).rev() {
+            self.pull(engine, network, k);
+            let tau = network.layer(k).tau;
+            engine.correlate(-tau, &self.r[k], &self.d, &mut gradients[k]);
+            engine.correlate(-tau, &self.a, &self.u[k - 1], &mut gradients[k]);
+        }
+        engine.correlate(T::one(), &self.z, &self.back, &mut gradients[0]);
+    }
+
+    /// `df/du_k` for `k = 1..K-1` into `gradients[k]`; `gradients[0]` is left alone.
+    pub fn u_gradients(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        mu: T,
+        gradients: &mut [Field<T>],
+    ) {
+        let depth = self.u.len();
+        engine.lift(network.last(), &self.e, &mut self.back);
+        self.back.data_mut().iter_mut().for_each(|b| *b = -mu * *b);
+        for k in (1..depth).rev() {
+            let (u, v) = (self.u[k].data(), self.v[k].data());
+            for (((g, &u), &v), &back) in
+                gradients[k].data_mut().iter_mut().zip(u).zip(v).zip(self.back.data())
+            {
+                *g = (u - v) + back;
+            }
+            self.pull(engine, network, k);
+        }
+    }
+}
