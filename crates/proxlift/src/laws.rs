@@ -1,1 +1,200 @@
-//! Laws.
+//! The laws that operators, penalties and engines must keep, as public functions.
+//!
+//! Each returns by how much a law is broken: zero in exact arithmetic, some units of rounding in practice, infinite
+//! where a number was not finite. Tests assert thresholds; a new operator or penalty is run through the same ones.
+//! All is drawn from the given seed, so that a failure can be seen twice.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::Real;
+use crate::operator::LinearOperator;
+use crate::operator::sum::{inner, squared, sum2};
+use crate::prox::Prox;
+
+/// Standard normal numbers from a seed: the fields the laws are tried on.
+pub fn random_field<T: Real>(len: usize, seed: u64) -> Vec<T> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = || -> f64 { StandardNormal.sample(&mut generator) };
+    (0..len).map(|_| T::of(draw())).collect()
+}
+
+/// `|<L x, y> - <x, L* y>| / (||L x|| ||y||)` for random `x`, `y`.
+pub fn adjoint_mismatch<T: Real>(op: &(impl LinearOperator<T> + ?Sized), seed: u64) -> f64 {
+    let x = random_field::<T>(op.domain_len(), seed);
+    let y = random_field::<T>(op.range_len(), seed.wrapping_add(1));
+    // Poisoned, so that an entry the operator forgets to write is seen.
+    let (mut lx, mut ly) = (vec![T::nan(); y.len()], vec![T::nan(); x.len()]);
+    op.apply(&x, &mut lx);
+    op.adjoint(&y, &mut ly);
+    let scale = (squared(&lx) * squared(&y)).sqrt().max((squared(&ly) * squared(&x)).sqrt());
+    relative((inner(&lx, &y) - inner(&x, &ly)).abs(), scale)
+}
+
+/// Moreau: `||prox_{tau psi}(v) + tau prox_{psi* / tau}(v / tau) - v|| / ||v||`, and the Fenchel equality
+/// `psi(p) + psi*(w) = <p, w>` between the two points, relative to `||p|| ||w||`; the larger of both.
+///
+/// The second ties the value, the conjugate's value and the prox together.
+pub fn moreau_mismatch<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[T]) -> f64 {
+    let (mut p, mut w) = (vec![T::nan(); v.len()], vec![T::nan(); v.len()]);
+    psi.prox(tau, v, &mut p);
+    let scaled: Vec<T> = v.iter().map(|&v| v / tau).collect();
+    psi.prox_conjugate(T::one() / tau, &scaled, &mut w);
+    let sum: Vec<T> = p.iter().zip(&w).map(|(&p, &w)| p + tau * w).collect();
+    let identity = relative(distance(&sum, v), squared(v).sqrt());
+    let excess = psi.value(&p).to_double() + psi.conjugate_value(&w).to_double() - inner(&p, &w);
+    worst(identity, relative(excess.abs(), (squared(&p) * squared(&w)).sqrt().max(1.0)))
+}
+
+/// Fenchel-Young for the Bregman penalty, at `v` and at points `u` of the domain, some drawn from `seed` and some the
+/// prox of multiples of `v`, close to its own: the largest of
+///
+/// - `B(p, v)`, which must vanish at `p = prox_{tau psi}(v)`;
+/// - `1/2 ||u - p||^2 - B(u, v)`, which must not be positive (so `B >= 0`, and `B = 0` only at `p`);
+/// - `|B(u, v) - (q(u) + q*(v) - <u, v>)|`, the definition,
+///
+/// relative to `1 + ||u|| ||v|| + ||v||^2`.
+pub fn fenchel_young_mismatch<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[T], seed: u64) -> f64 {
+    let mut scratch = vec![T::nan(); v.len()];
+    let mut p = vec![T::nan(); v.len()];
+    psi.prox(tau, v, &mut p);
+    let mut mismatch = relative(psi.bregman(tau, &p, v, &mut scratch).to_double().abs(), 1.0 + squared(v));
+    let q_star = psi.q_star(tau, v, &mut scratch).to_double();
+    let random = (0..4).map(|trial| random_field::<T>(v.len(), seed.wrapping_add(trial)));
+    let multiples = [0.0, 0.5, 0.9, 1.1, 2.0].map(|s| v.iter().map(|&v| T::of(s) * v).collect());
+    for mut u in random.chain(multiples) {
+        psi.prox_in_place(tau, &mut u);
+        let b = psi.bregman(tau, &u, v, &mut scratch).to_double();
+        let scale = 1.0 + (squared(&u) * squared(v)).sqrt() + squared(v);
+        let q = 0.5 * squared(&u) + (tau * psi.value(&u)).to_double();
+        mismatch = worst(mismatch, relative((b - (q + q_star - inner(&u, v))).abs(), scale));
+        mismatch = worst(mismatch, relative(0.5 * distance(&u, &p).powi(2) - b, scale));
+    }
+    mismatch
+}
+
+/// By how much some other point beats `p = prox_{tau psi}(v)` in `1/2 ||u - v||^2 + tau psi(u)`, relative to
+/// `1 + ||v||^2`: every entry moved over a grid of its own, and points between `p` and random points of the domain.
+///
+/// Keep `v` short: the cost is quadratic in its length.
+pub fn prox_optimality_gap<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[T], seed: u64) -> f64 {
+    let objective = |u: &[T]| 0.5 * distance(u, v).powi(2) + (tau * psi.value(u)).to_double();
+    let mut p = vec![T::nan(); v.len()];
+    psi.prox(tau, v, &mut p);
+    let reached = objective(&p);
+    let mut best = f64::INFINITY;
+    let mut u = p.clone();
+    for i in 0..u.len() {
+        for step in 1..=8 {
+            let step = T::of(0.25f64.powi(step - 3));
+            for moved in [p[i] - step, p[i] + step, T::zero(), v[i]] {
+                u[i] = moved;
+                best = best.min(objective(&u));
+            }
+        }
+        u[i] = p[i];
+    }
+    for trial in 0..32 {
+        let mut w = random_field::<T>(v.len(), seed.wrapping_add(trial));
+        psi.prox_in_place(tau, &mut w);
+        for step in 0..6 {
+            let step = T::of(0.25f64.powi(step));
+            u.iter_mut().zip(p.iter().zip(&w)).for_each(|(u, (&p, &w))| *u = p + step * (w - p));
+            best = best.min(objective(&u));
+        }
+    }
+    relative((reached - best).max(0.0) + 0.0 * reached, 1.0 + squared(v))
+}
+
+/// The gradient of `f` at `point` against central differences along random directions (and along every axis of a
+/// short vector): the largest `|df - <gradient, d>| / (||gradient|| ||d||)`.
+///
+/// The gradient must be that of a function smooth within `1e-5` of the point (relative to its largest entry or 1).
+pub fn gradient_mismatch(f: impl Fn(&[f64]) -> f64, gradient: &[f64], point: &[f64], seed: u64) -> f64 {
+    assert_eq!(gradient.len(), point.len(), "the gradient does not fit the point");
+    const LONGEST_WITH_AXES: usize = 32;
+    let axes = if point.len() <= LONGEST_WITH_AXES { point.len() } else { 0 };
+    let size = point.iter().fold(1.0f64, |size, x| size.max(x.abs()));
+    let mut mismatch = 0.0;
+    for trial in 0..axes + 8 {
+        let mut direction = random_field::<f64>(point.len(), seed.wrapping_add(trial as u64));
+        if trial < axes {
+            direction.fill(0.0);
+            direction[trial] = 1.0;
+        }
+        let length = squared(&direction).sqrt();
+        let h = 1e-5 * size / length;
+        let at = |s: f64| f(&point.iter().zip(&direction).map(|(x, d)| x + s * d).collect::<Vec<_>>());
+        let slope = (at(h) - at(-h)) / (2.0 * h);
+        let scale = squared(gradient).sqrt() * length;
+        mismatch = worst(mismatch, relative((slope - inner(gradient, &direction)).abs(), scale));
+    }
+    mismatch
+}
+
+/// The pullback of `prox_{tau psi}` at `v` against central differences of `v -> <prox_{tau psi}(v), g>`, `g` random.
+///
+/// Entries of `v` must stay away from the kinks.
+pub fn pullback_mismatch(psi: &(impl Prox<f64> + ?Sized), tau: f64, v: &[f64], seed: u64) -> f64 {
+    let g = random_field::<f64>(v.len(), seed);
+    let mut pulled = vec![f64::NAN; v.len()];
+    psi.pullback(tau, v, &g, &mut pulled);
+    let along = |v: &[f64]| {
+        let mut p = v.to_vec();
+        psi.prox_in_place(tau, &mut p);
+        inner(&p, &g)
+    };
+    gradient_mismatch(along, &pulled, v, seed.wrapping_add(1))
+}
+
+/// `max_i |a_i - b_i| / max(max_i |a_i|, max_i |b_i|)`; infinite when the lengths differ or an entry is not finite.
+pub fn max_relative_difference<T: Real>(a: &[T], b: &[T]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
+    let (mut difference, mut size) = (0.0, 0.0);
+    for (a, b) in a.iter().zip(b) {
+        difference = worst(difference, (*a - *b).abs().to_double());
+        size = worst(size, a.abs().max(b.abs()).to_double());
+    }
+    relative(difference, size)
+}
+
+/// How many numbers of `f`'s result differ in a bit between thread pools of the given sizes (from the first of them).
+///
+/// # Panics
+/// When a pool can't be started.
+pub fn same_bits_for_threads(f: impl Fn() -> Vec<f32> + Sync, threads: &[usize]) -> usize {
+    let mut runs = threads.iter().map(|&threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.expect("a pool of threads").install(&f)
+    });
+    let Some(first) = runs.next() else { return 0 };
+    runs.map(|run| {
+        let common = first.iter().zip(&run).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        common + first.len().abs_diff(run.len())
+    })
+    .sum()
+}
+
+/// `||a - b||`.
+fn distance<T: Real>(a: &[T], b: &[T]) -> f64 {
+    sum2(a, b, |a, b| (a.to_double() - b.to_double()).powi(2)).sqrt()
+}
+
+/// `mismatch / scale`, 0 if nothing is wrong, infinite if something is not a number.
+fn relative(mismatch: f64, scale: f64) -> f64 {
+    if mismatch.is_nan() || !scale.is_finite() {
+        f64::INFINITY
+    } else if mismatch <= 0.0 {
+        0.0
+    } else {
+        mismatch / scale
+    }
+}
+
+/// The larger of two mismatches, where NaN is the largest.
+fn worst(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::INFINITY } else { a.max(b) }
+}

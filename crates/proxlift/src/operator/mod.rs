@@ -1,5 +1,39 @@
 //! Linear operators with their exact adjoints.
+//!
+//! A field is a slice of planes, `[c][y][x]`: all pixels of the first channel (or feature) row by row, then the
+//! second. Operators write into lent buffers and never allocate.
 
+mod convolution;
+mod differences;
 mod filters;
+mod norm;
+pub(crate) mod sum;
+mod symbol;
 
+pub use convolution::Convolution;
+pub use differences::FiniteDifferences;
 pub use filters::Filters;
+pub use norm::{NormInfo, NormParams, NormStop, PowerState, spectral_norm};
+pub use symbol::{SymbolNorm, convolution_norm_bound};
+
+use crate::Real;
+
+/// A bounded linear map `L` between two spaces of fields, with its adjoint: `<L x, y> = <x, L* y>` for all `x`, `y`.
+///
+/// [`crate::laws::adjoint_mismatch`] measures how well an implementation keeps that law.
+pub trait LinearOperator<T: Real> {
+    /// The number of entries of `x`.
+    fn domain_len(&self) -> usize;
+    /// The number of entries of `L x`.
+    fn range_len(&self) -> usize;
+    /// `y = L x`, overwriting `y`.
+    ///
+    /// # Panics
+    /// When a length does not fit.
+    fn apply(&self, x: &[T], y: &mut [T]);
+    /// `x = L* y`, overwriting `x`.
+    ///
+    /// # Panics
+    /// When a length does not fit.
+    fn adjoint(&self, y: &[T], x: &mut [T]);
+}

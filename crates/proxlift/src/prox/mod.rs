@@ -1,1 +1,133 @@
-//! (prox)
+//! Proximity operators: the activations of the networks and the penalties of the solvers.
+//!
+//! For a proper, lower semi-continuous, convex `psi` and a scale `tau > 0`
+//!
+//! ```text
+//! prox_{tau psi}(v) = argmin_u  1/2 ||u - v||^2 + tau psi(u).
+//! ```
+//!
+//! Each penalty has a file: its formula, its validation, its value, its prox. They act on fields of `J` planes with
+//! the same number of pixels each; a penalty with one threshold takes any field, one with `J` thresholds takes
+//! threshold `j` for plane `j`. [`crate::laws`] checks them.
+
+mod box_clip;
+mod group;
+mod group_l2;
+mod identity;
+mod l2_ball;
+mod relu;
+mod soft_threshold;
+mod threshold;
+
+pub use box_clip::BoxClip;
+pub use group_l2::GroupL2;
+pub use identity::Identity;
+pub use l2_ball::L2Ball;
+pub use relu::Relu;
+pub use soft_threshold::SoftThreshold;
+
+use crate::Real;
+use crate::operator::sum::{inner, squared, sum2, sum3};
+
+/// A penalty `psi` through its proximity operator, and the Bregman penalty that it lifts to (def:bregman-loss).
+///
+/// With `q(u) = 1/2 ||u||^2 + tau psi(u)` and `p = prox_{tau psi}(v)`:
+///
+/// ```text
+/// q*(v)   = <p, v> - 1/2 ||p||^2 - tau psi(p),      grad q*(v) = p
+/// B(u, v) = q(u) + q*(v) - <u, v>  >=  1/2 ||u - p||^2,      B(u, v) = 0  iff  u = p.
+/// ```
+///
+/// Implementations give `value`, `conjugate_value`, `prox_in_place` and `pullback`; the rest follows.
+///
+/// # Panics
+/// All methods panic when the lengths of their fields differ, or can't be split into the planes of the penalty.
+pub trait Prox<T: Real> {
+    /// `psi(u)`; `+inf` outside the domain. An entry counts as inside when it is within 16 units of rounding (relative
+    /// to the bound, or to 1 if that is larger), so that what a prox returns is always inside.
+    fn value(&self, u: &[T]) -> T;
+
+    /// `psi*(w) = sup_u <u, w> - psi(u)`, with the same tolerance.
+    fn conjugate_value(&self, w: &[T]) -> T;
+
+    /// `v <- prox_{tau psi}(v)`. A NaN stays a NaN.
+    fn prox_in_place(&self, tau: T, v: &mut [T]);
+
+    /// `out = prox_{tau psi}(v)`.
+    fn prox(&self, tau: T, v: &[T], out: &mut [T]) {
+        out.copy_from_slice(v);
+        self.prox_in_place(tau, out);
+    }
+
+    /// `out = prox_{tau psi*}(v) = v - tau prox_{psi / tau}(v / tau)`, Moreau's identity.
+    fn prox_conjugate(&self, tau: T, v: &[T], out: &mut [T]) {
+        scale_into(T::one() / tau, v, out);
+        self.prox_in_place(T::one() / tau, out);
+        for (out, &v) in out.iter_mut().zip(v) {
+            *out = v - tau * *out;
+        }
+    }
+
+    /// `out = J^T g`, `J` the Jacobian of `prox_{tau psi}` at `v`: the step of back-propagation through the activation.
+    ///
+    /// At a kink, `J` is that of the side where the prox moves least (clip at its bounds, relu at zero, soft-threshold at
+    /// its threshold: zero).
+    fn pullback(&self, tau: T, v: &[T], g: &[T], out: &mut [T]);
+
+    /// `q*_{tau psi}(v)`, the antiderivative of the prox. `scratch`, as long as `v`, is left holding `p`.
+    fn q_star(&self, tau: T, v: &[T], scratch: &mut [T]) -> T {
+        self.prox(tau, v, scratch);
+        T::of(inner(scratch, v) - 0.5 * squared(scratch)) - tau * self.value(scratch)
+    }
+
+    /// `B_{tau psi}(u, v)`, the Bregman penalty (def:bregman-loss). `scratch`, as long as `v`, is left holding `p`.
+    ///
+    /// Neither `q` nor `q*` is formed, whose difference would lose all digits near `u = p`: inserting `p`,
+    ///
+    /// ```text
+    /// B(u, v) = 1/2 ||u - p||^2 + [ tau psi(u) - tau psi(p) - <u - p, v - p> ],
+    /// ```
+    ///
+    /// two terms that are never negative, the second being [`Prox::penalty_distance`].
+    fn bregman(&self, tau: T, u: &[T], v: &[T], scratch: &mut [T]) -> T {
+        self.prox(tau, v, scratch);
+        let quadratic = 0.5 * sum2(u, scratch, |u, p| (u.to_double() - p.to_double()).powi(2));
+        T::of(quadratic) + self.penalty_distance(tau, u, v, scratch)
+    }
+
+    /// `tau psi(u) - tau psi(p) - <u - p, v - p> >= 0`, the Bregman distance of `tau psi` from `p = prox_{tau psi}(v)` to
+    /// `u` along the subgradient `v - p`.
+    ///
+    /// The default is free of cancellation when `psi` is an indicator; others regroup it.
+    fn penalty_distance(&self, tau: T, u: &[T], v: &[T], p: &[T]) -> T {
+        let slope = sum3(u, v, p, |u, v, p| (u - p).to_double() * (v - p).to_double());
+        tau * (self.value(u) - self.value(p)) - T::of(slope)
+    }
+
+    /// `out = grad_v B_{tau psi}(u, v) = prox_{tau psi}(v) - u` (eq:grad-bregman-loss).
+    fn bregman_gradient(&self, tau: T, u: &[T], v: &[T], out: &mut [T]) {
+        assert_eq!(u.len(), v.len(), "the fields of a Bregman penalty have different lengths");
+        self.prox(tau, v, out);
+        for (out, &u) in out.iter_mut().zip(u) {
+            *out -= u;
+        }
+    }
+}
+
+/// `out = factor * v`.
+fn scale_into<T: Real>(factor: T, v: &[T], out: &mut [T]) {
+    assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
+    for (out, &v) in out.iter_mut().zip(v) {
+        *out = factor * v;
+    }
+}
+
+/// `0` or `+inf`: an indicator function.
+fn indicator<T: Real>(inside: bool) -> T {
+    if inside { T::zero() } else { T::infinity() }
+}
+
+/// How far outside a bound counts as rounding.
+fn slack<T: Real>(bound: T) -> T {
+    T::of(16.0) * T::epsilon() * bound.abs().max(T::one())
+}

@@ -1,0 +1,176 @@
+//! The convolution of a layer and its adjoint, in plain loops: the reference every fused kernel is held against.
+
+use super::{Filters, LinearOperator};
+use crate::{Error, Real, Result};
+
+/// `L : C -> J` on images of `height x width` pixels, bias-free, with zeros outside the image:
+///
+/// ```text
+/// (L x)_j(p)  = sum_{c,t} w[j,c,t] x_c(p + t)
+/// (L* y)_c(q) = sum_{j,t} w[j,c,t] y_j(q - t)          t in [-r, r]^2
+/// ```
+///
+/// Terms whose pixel lies outside the image are left out, in both, which makes the second the exact adjoint of the
+/// first. (As in every deep-learning library, the "convolution" is a correlation.)
+#[derive(Clone, Debug)]
+pub struct Convolution<'a, T> {
+    filters: &'a Filters<T>,
+    height: usize,
+    width: usize,
+}
+
+impl<'a, T: Real> Convolution<'a, T> {
+    /// The convolution with `filters` on images of `height x width` pixels.
+    ///
+    /// # Errors
+    /// When the image has no pixels.
+    pub fn new(filters: &'a Filters<T>, height: usize, width: usize) -> Result<Self> {
+        if height == 0 || width == 0 {
+            return Err(Error::invalid(format!("an image of {height} x {width} pixels can't be convolved")));
+        }
+        Ok(Self { filters, height, width })
+    }
+
+    /// The filters.
+    pub fn filters(&self) -> &Filters<T> {
+        self.filters
+    }
+
+    /// The height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// The width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Adds `w * plane(p + sign * t)` to row `y` of the output for every tap `t` of one kernel.
+    fn add_taps(&self, kernel: &[T], sign: isize, plane: &[T], y: usize, out: &mut [T]) {
+        let (size, radius) = (self.filters.size(), self.filters.radius() as isize);
+        for (ky, taps) in kernel.chunks_exact(size).enumerate() {
+            let source = y as isize + sign * (ky as isize - radius);
+            if source < 0 || source >= self.height as isize {
+                continue;
+            }
+            let row = &plane[source as usize * self.width..][..self.width];
+            for (kx, &tap) in taps.iter().enumerate() {
+                add_shifted(out, row, sign * (kx as isize - radius), tap);
+            }
+        }
+    }
+}
+
+/// `out(x) += w * row(x + shift)` wherever `x + shift` is inside the row.
+fn add_shifted<T: Real>(out: &mut [T], row: &[T], shift: isize, w: T) {
+    let distance = shift.unsigned_abs();
+    let Some(count) = row.len().checked_sub(distance) else { return };
+    let (out, row) = if shift >= 0 {
+        (&mut out[..count], &row[distance..])
+    } else {
+        (&mut out[distance..], &row[..count])
+    };
+    for (out, &x) in out.iter_mut().zip(row) {
+        *out += w * x;
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Convolution<'_, T> {
+    fn domain_len(&self) -> usize {
+        self.filters.channels() * self.height * self.width
+    }
+
+    fn range_len(&self) -> usize {
+        self.filters.features() * self.height * self.width
+    }
+
+    fn apply(&self, x: &[T], y: &mut [T]) {
+        assert_eq!(x.len(), self.domain_len(), "the image does not fit the convolution");
+        assert_eq!(y.len(), self.range_len(), "the features do not fit the convolution");
+        let (channels, taps) = (self.filters.channels(), self.filters.size().pow(2));
+        let pixels = self.height * self.width;
+        y.fill(T::zero());
+        for row in 0..self.height {
+            for (j, kernels) in self.filters.weights().chunks_exact(channels * taps).enumerate() {
+                let out = &mut y[j * pixels + row * self.width..][..self.width];
+                for (plane, kernel) in x.chunks_exact(pixels).zip(kernels.chunks_exact(taps)) {
+                    self.add_taps(kernel, 1, plane, row, out);
+                }
+            }
+        }
+    }
+
+    fn adjoint(&self, y: &[T], x: &mut [T]) {
+        assert_eq!(x.len(), self.domain_len(), "the image does not fit the convolution");
+        assert_eq!(y.len(), self.range_len(), "the features do not fit the convolution");
+        let (channels, taps) = (self.filters.channels(), self.filters.size().pow(2));
+        let pixels = self.height * self.width;
+        x.fill(T::zero());
+        for row in 0..self.height {
+            for (plane, kernels) in
+                y.chunks_exact(pixels).zip(self.filters.weights().chunks_exact(channels * taps))
+            {
+                for (c, kernel) in kernels.chunks_exact(taps).enumerate() {
+                    let out = &mut x[c * pixels + row * self.width..][..self.width];
+                    self.add_taps(kernel, -1, plane, row, out);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The formula, pixel by pixel.
+    fn naive(filters: &Filters<f64>, h: usize, w: usize, x: &[f64]) -> Vec<f64> {
+        let (k, r) = (filters.size(), filters.radius() as isize);
+        let mut y = vec![0.0; filters.features() * h * w];
+        for (i, out) in y.iter_mut().enumerate() {
+            let (j, py, px) = (i / (h * w), (i / w % h) as isize, (i % w) as isize);
+            for c in 0..filters.channels() {
+                for ky in 0..k {
+                    for kx in 0..k {
+                        let (qy, qx) = (py + ky as isize - r, px + kx as isize - r);
+                        if (0..h as isize).contains(&qy) && (0..w as isize).contains(&qx) {
+                            let tap = filters.weights()[((j * filters.channels() + c) * k + ky) * k + kx];
+                            *out += tap * x[c * h * w + qy as usize * w + qx as usize];
+                        }
+                    }
+                }
+            }
+        }
+        y
+    }
+
+    #[test]
+    fn agrees_with_the_formula() {
+        for (h, w) in [(1, 1), (1, 5), (4, 1), (2, 2), (5, 7), (9, 6)] {
+            for size in [1, 3, 5, 7] {
+                for channels in [1, 3] {
+                    let count = 4 * channels * size * size;
+                    let weights = (0..count).map(|i| ((i * 37 + 11) % 29) as f64 / 14.0 - 1.0).collect();
+                    let filters = Filters::new(4, channels, size, weights).unwrap();
+                    let x: Vec<f64> =
+                        (0..channels * h * w).map(|i| ((i * 53 + 5) % 31) as f64 / 15.0 - 1.0).collect();
+                    let mut y = vec![f64::NAN; 4 * h * w];
+                    Convolution::new(&filters, h, w).unwrap().apply(&x, &mut y);
+                    let naive = naive(&filters, h, w, &x);
+                    assert!(
+                        y.iter().zip(&naive).all(|(a, b)| (a - b).abs() < 1e-12),
+                        "{h} x {w}, kernel {size}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_an_empty_image() {
+        let filters = Filters::<f32>::zeros(1, 1, 3).unwrap();
+        assert!(Convolution::new(&filters, 0, 4).is_err());
+        assert!(Convolution::new(&filters, 4, 0).is_err());
+    }
+}

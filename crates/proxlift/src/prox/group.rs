@@ -1,0 +1,137 @@
+//! Groups of consecutive planes, pixel by pixel: what the ball and the norm of a group share.
+//!
+//! The entries of a group lie a plane apart, so the work goes through blocks of pixels that fit on the stack: every
+//! inner loop runs along a row of memory and vectorises.
+
+use std::ops::Range;
+
+use super::threshold::validate;
+use crate::{Error, Real, Result};
+
+/// How many pixels are treated at once.
+pub(super) const BLOCK: usize = 256;
+
+/// `J` planes in groups of `size` consecutive ones, and a threshold for all groups or for each.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Groups<T> {
+    planes: usize,
+    size: usize,
+    pub(super) thresholds: Vec<T>,
+}
+
+impl<T: Real> Groups<T> {
+    pub(super) fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
+        validate(&thresholds)?;
+        if planes == 0 || size == 0 || !planes.is_multiple_of(size) {
+            return Err(Error::invalid(format!("{planes} planes can't be split into groups of {size}")));
+        }
+        if thresholds.len() != 1 && thresholds.len() != planes / size {
+            return Err(Error::invalid(format!(
+                "{} thresholds given for {} groups: give one, or one per group",
+                thresholds.len(),
+                planes / size
+            )));
+        }
+        Ok(Self { planes, size, thresholds })
+    }
+
+    /// Every group of a field of `len` entries, in blocks of pixels.
+    pub(super) fn blocks(&self, len: usize) -> impl Iterator<Item = Block<T>> {
+        assert!(
+            len.is_multiple_of(self.planes),
+            "a field of {len} entries does not have {} planes",
+            self.planes
+        );
+        let pixels = len / self.planes;
+        (0..self.planes / self.size).flat_map(move |group| {
+            let threshold = self.thresholds[group % self.thresholds.len()];
+            (0..pixels).step_by(BLOCK).map(move |first| Block {
+                threshold,
+                start: group * self.size * pixels + first,
+                stride: pixels,
+                size: self.size,
+                len: BLOCK.min(pixels - first),
+            })
+        })
+    }
+}
+
+/// Some pixels of one group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<T> {
+    /// The group's threshold.
+    pub(super) threshold: T,
+    start: usize,
+    stride: usize,
+    size: usize,
+    /// The number of pixels.
+    pub(super) len: usize,
+}
+
+impl<T: Real> Block<T> {
+    /// Where the block's pixels lie in each plane of the group.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let Self { start, stride, size, len, .. } = *self;
+        (0..size).map(move |plane| start + plane * stride..start + plane * stride + len)
+    }
+
+    /// `out(p) = <a(p), b(p)>`, the inner product over the group.
+    pub(super) fn inner(&self, a: &[T], b: &[T], out: &mut [T; BLOCK]) {
+        out.fill(T::zero());
+        for range in self.ranges() {
+            for ((out, &a), &b) in out.iter_mut().zip(&a[range.clone()]).zip(&b[range]) {
+                *out += a * b;
+            }
+        }
+    }
+
+    /// `out(p) = ||u(p)||`, the l2 norm over the group.
+    pub(super) fn norms(&self, u: &[T], out: &mut [T; BLOCK]) {
+        self.inner(u, u, out);
+        out.iter_mut().for_each(|out| *out = out.sqrt());
+    }
+
+    /// `u(p) <- factors(p) u(p)`.
+    pub(super) fn scale(&self, factors: &[T; BLOCK], u: &mut [T]) {
+        for range in self.ranges() {
+            for (u, &factor) in u[range].iter_mut().zip(factors) {
+                *u *= factor;
+            }
+        }
+    }
+
+    /// `out(p) = a(p) g(p) + b(p) v(p)`.
+    pub(super) fn combine(&self, a: &[T; BLOCK], g: &[T], b: &[T; BLOCK], v: &[T], out: &mut [T]) {
+        for range in self.ranges() {
+            let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
+            for (((out, &g), &v), (&a, &b)) in fields.zip(a.iter().zip(b)) {
+                *out = a * g + b * v;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_every_entry_once() {
+        for (planes, size, pixels) in [(1, 1, 1), (4, 2, 255), (6, 3, 257), (6, 6, 600), (2, 1, 256)] {
+            let groups = Groups::new(planes, size, vec![1.0]).unwrap();
+            let mut seen = vec![0; planes * pixels];
+            for block in groups.blocks(seen.len()) {
+                block.ranges().for_each(|range| seen[range].iter_mut().for_each(|seen| *seen += 1));
+            }
+            assert!(seen.iter().all(|&seen| seen == 1));
+        }
+    }
+
+    #[test]
+    fn refuses_groups_that_do_not_fit() {
+        for (planes, size, thresholds) in [(3, 2, 1), (0, 1, 1), (2, 0, 1), (4, 2, 3), (4, 2, 4)] {
+            assert!(Groups::new(planes, size, vec![1.0; thresholds]).is_err());
+        }
+        assert!(Groups::new(4, 2, vec![1.0, f64::NAN]).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! The indicator of l2 balls, group by group; its prox is the projection of isotropic total variation.
+
+use super::group::{BLOCK, Groups};
+use super::{Prox, indicator, slack};
+use crate::{Real, Result};
+
+/// `psi(u) = 0` if `||u_G(p)|| <= lambda_G` for every group `G` of planes and every pixel `p`, else `+inf`.
+///
+/// ```text
+/// prox_{tau psi}(v)_G(p) = v_G(p) min(1, lambda_G / ||v_G(p)||)      for every tau
+/// psi*(w)                = sum_{G,p} lambda_G ||w_G(p)||
+/// ```
+///
+/// Its conjugate partner is [`super::GroupL2`]. On the sphere the derivative is that of the outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct L2Ball<T> {
+    groups: Groups<T>,
+}
+
+impl<T: Real> L2Ball<T> {
+    /// Balls for `planes` planes in groups of `size` consecutive ones, one radius for all groups or one for each.
+    ///
+    /// # Errors
+    /// When the planes can't be grouped so, or a radius is negative or not finite.
+    pub fn new(planes: usize, size: usize, radii: Vec<T>) -> Result<Self> {
+        Ok(Self { groups: Groups::new(planes, size, radii)? })
+    }
+
+    /// The radii `lambda_G`.
+    pub fn radii(&self) -> &[T] {
+        &self.groups.thresholds
+    }
+}
+
+impl<T: Real> Prox<T> for L2Ball<T> {
+    fn value(&self, u: &[T]) -> T {
+        let mut norms = [T::zero(); BLOCK];
+        indicator(self.groups.blocks(u.len()).all(|block| {
+            block.norms(u, &mut norms);
+            let bound = block.threshold + slack(block.threshold);
+            norms[..block.len].iter().all(|&norm| norm <= bound)
+        }))
+    }
+
+    fn conjugate_value(&self, w: &[T]) -> T {
+        let mut norms = [T::zero(); BLOCK];
+        let sums = self.groups.blocks(w.len()).map(|block| {
+            block.norms(w, &mut norms);
+            block.threshold.to_double() * norms[..block.len].iter().map(|norm| norm.to_double()).sum::<f64>()
+        });
+        T::of(sums.sum())
+    }
+
+    fn prox_in_place(&self, _tau: T, v: &mut [T]) {
+        let mut factors = [T::zero(); BLOCK];
+        for block in self.groups.blocks(v.len()) {
+            block.norms(v, &mut factors);
+            for factor in &mut factors {
+                *factor = if *factor > block.threshold { block.threshold / *factor } else { T::one() };
+            }
+            block.scale(&factors, v);
+        }
+    }
+
+    /// Inside `g`; outside `lambda / ||v|| (g - v <v, g> / ||v||^2)`, the part of `g` along the sphere.
+    fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
+        assert!(
+            v.len() == g.len() && v.len() == out.len(),
+            "the fields of a pullback have different lengths"
+        );
+        let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
+        for block in self.groups.blocks(v.len()) {
+            block.norms(v, &mut a);
+            block.inner(v, g, &mut b);
+            for (a, b) in a.iter_mut().zip(&mut b) {
+                let norm = *a;
+                (*a, *b) = if norm < block.threshold {
+                    (T::one(), T::zero())
+                } else if norm > T::zero() {
+                    let factor = block.threshold / norm;
+                    (factor, -factor * *b / (norm * norm))
+                } else {
+                    (T::zero(), T::zero())
+                };
+            }
+            block.combine(&a, g, &b, v, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_each_pixel_of_each_group() {
+        let ball = L2Ball::new(4, 2, vec![1.0, 10.0]).unwrap();
+        // Two pixels: (3, 4) and (0.3, 0.4) in the first group, (3, 4) and (0, 20) in the second.
+        let mut v = [3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0];
+        ball.prox_in_place(5.0, &mut v);
+        assert!(
+            v.iter()
+                .zip([0.6, 0.3, 0.8, 0.4, 3.0, 0.0, 4.0, 10.0])
+                .all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15)
+        );
+        assert_eq!(ball.value(&v), 0.0);
+        assert_eq!(ball.value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]), f64::INFINITY);
+        assert!((ball.conjugate_value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]) - 255.5).abs() < 1e-12);
+    }
+}

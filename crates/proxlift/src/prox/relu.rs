@@ -1,0 +1,50 @@
+//! The indicator of the non-negative numbers; its prox is relu.
+
+use super::{Prox, indicator, slack};
+use crate::Real;
+
+/// `psi(u) = 0` if `u >= 0` everywhere, else `+inf`.
+///
+/// ```text
+/// prox_{tau psi}(v) = max(v, 0)          for every tau
+/// psi*(w)           = 0 if w <= 0 everywhere, else +inf
+/// ```
+///
+/// The derivative at zero is taken as 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relu;
+
+impl<T: Real> Prox<T> for Relu {
+    fn value(&self, u: &[T]) -> T {
+        indicator(u.iter().all(|&u| u >= -slack(T::zero())))
+    }
+
+    fn conjugate_value(&self, w: &[T]) -> T {
+        indicator(w.iter().all(|&w| w <= slack(T::zero())))
+    }
+
+    fn prox_in_place(&self, _tau: T, v: &mut [T]) {
+        for v in v {
+            // Not max, which would turn a NaN into zero.
+            *v = if *v < T::zero() { T::zero() } else { *v };
+        }
+    }
+
+    /// `min(v, 0)`, for every `tau`.
+    fn prox_conjugate(&self, _tau: T, v: &[T], out: &mut [T]) {
+        assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
+        for (out, &v) in out.iter_mut().zip(v) {
+            *out = if v > T::zero() { T::zero() } else { v };
+        }
+    }
+
+    fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
+        assert!(
+            v.len() == g.len() && v.len() == out.len(),
+            "the fields of a pullback have different lengths"
+        );
+        for ((&v, &g), out) in v.iter().zip(g).zip(out) {
+            *out = if v > T::zero() { g } else { T::zero() };
+        }
+    }
+}

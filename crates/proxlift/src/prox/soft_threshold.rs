@@ -1,0 +1,118 @@
+//! The weighted l1 norm; its prox is soft-thresholding.
+
+use super::threshold::{plane_len, validate};
+use super::{Prox, indicator, slack};
+use crate::operator::sum::{sum1, sum3};
+use crate::{Real, Result};
+
+/// `psi(u) = sum_j lambda_j ||u_j||_1`.
+///
+/// ```text
+/// prox_{tau psi}(v) = sign(v) max(|v| - tau lambda, 0)
+/// psi*(w)           = 0 if |w_j| <= lambda_j everywhere, else +inf
+/// ```
+///
+/// Its conjugate partner is [`super::BoxClip`]. The derivative at `|v| = tau lambda` is taken as 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SoftThreshold<T> {
+    thresholds: Vec<T>,
+}
+
+impl<T: Real> SoftThreshold<T> {
+    /// One threshold for all features or one for each.
+    ///
+    /// # Errors
+    /// When a threshold is negative or not finite, or none is given.
+    pub fn new(thresholds: Vec<T>) -> Result<Self> {
+        validate(&thresholds)?;
+        Ok(Self { thresholds })
+    }
+
+    /// The thresholds `lambda_j`.
+    pub fn thresholds(&self) -> &[T] {
+        &self.thresholds
+    }
+
+    fn pixels(&self, len: usize) -> usize {
+        plane_len(len, self.thresholds.len())
+    }
+}
+
+impl<T: Real> Prox<T> for SoftThreshold<T> {
+    fn value(&self, u: &[T]) -> T {
+        let planes = u.chunks_exact(self.pixels(u.len())).zip(&self.thresholds);
+        T::of(planes.map(|(plane, t)| t.to_double() * sum1(plane, |u| u.abs().to_double())).sum())
+    }
+
+    fn conjugate_value(&self, w: &[T]) -> T {
+        let mut planes = w.chunks_exact(self.pixels(w.len())).zip(&self.thresholds);
+        indicator(planes.all(|(plane, &t)| plane.iter().all(|w| w.abs() <= t + slack(t))))
+    }
+
+    fn prox_in_place(&self, tau: T, v: &mut [T]) {
+        let pixels = self.pixels(v.len());
+        for (plane, &threshold) in v.chunks_exact_mut(pixels).zip(&self.thresholds) {
+            let t = tau * threshold;
+            for v in plane {
+                let clipped = if *v < -t { -t } else { *v };
+                *v -= if clipped > t { t } else { clipped };
+            }
+        }
+    }
+
+    /// `clip(v, -lambda, lambda)`, for every `tau`.
+    fn prox_conjugate(&self, _tau: T, v: &[T], out: &mut [T]) {
+        out.copy_from_slice(v);
+        let pixels = self.pixels(v.len());
+        for (plane, &t) in out.chunks_exact_mut(pixels).zip(&self.thresholds) {
+            for v in plane {
+                let above = if *v < -t { -t } else { *v };
+                *v = if above > t { t } else { above };
+            }
+        }
+    }
+
+    /// `sum |u| (t - sign(u) (v - p))`, since `t |p| = p (v - p)` for `t = tau lambda`.
+    fn penalty_distance(&self, tau: T, u: &[T], v: &[T], p: &[T]) -> T {
+        let pixels = self.pixels(u.len());
+        let planes = u.chunks_exact(pixels).zip(v.chunks_exact(pixels)).zip(p.chunks_exact(pixels));
+        let sums = planes.zip(&self.thresholds).map(|(((u, v), p), &threshold)| {
+            let t = tau * threshold;
+            // Never negative, as |v - p| <= t; what rounding leaves below zero is cut.
+            sum3(u, v, p, |u, v, p| (u.abs() * (t - u.signum() * (v - p))).to_double().max(0.0))
+        });
+        T::of(sums.sum())
+    }
+
+    fn pullback(&self, tau: T, v: &[T], g: &[T], out: &mut [T]) {
+        assert!(
+            v.len() == g.len() && v.len() == out.len(),
+            "the fields of a pullback have different lengths"
+        );
+        let pixels = self.pixels(v.len());
+        let planes = v.chunks_exact(pixels).zip(g.chunks_exact(pixels)).zip(out.chunks_exact_mut(pixels));
+        for (((v, g), out), &threshold) in planes.zip(&self.thresholds) {
+            let t = tau * threshold;
+            for ((v, &g), out) in v.iter().zip(g).zip(out) {
+                // With t = 0 the prox is the identity and zero is no kink.
+                *out = if v.abs() > t || t == T::zero() { g } else { T::zero() };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shrinks_each_plane_by_its_own_threshold() {
+        let soft = SoftThreshold::new(vec![1.0, 0.5]).unwrap();
+        let mut v = [3.0, -1.5, 0.75, -3.0];
+        soft.prox_in_place(2.0, &mut v);
+        assert_eq!(v, [1.0, 0.0, 0.0, -2.0]);
+        assert_eq!(soft.value(&[1.0, -1.0, 2.0, -4.0]), 5.0);
+        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.5, 0.0]), 0.0);
+        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.6, 0.0]), f64::INFINITY);
+    }
+}

@@ -1,0 +1,33 @@
+//! Thresholds: one for all features, or one per feature.
+
+use crate::{Error, Real, Result};
+
+/// Refuses thresholds that are not finite or negative, or none at all.
+pub(super) fn validate<T: Real>(thresholds: &[T]) -> Result<()> {
+    if thresholds.is_empty() {
+        return Err(Error::invalid("no threshold given: give one, or one per feature"));
+    }
+    match thresholds.iter().find(|t| !(t.is_finite() && **t >= T::zero())) {
+        Some(bad) => Err(Error::invalid(format!("the threshold {bad} is not a finite number >= 0"))),
+        None => Ok(()),
+    }
+}
+
+/// The number of entries that share a threshold, of `len` entries with `count` thresholds.
+pub(super) fn plane_len(len: usize, count: usize) -> usize {
+    assert!(len.is_multiple_of(count), "a field of {len} entries can't be split into {count} features");
+    (len / count).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_no_threshold() {
+        for bad in [&[][..], &[-0.1], &[f64::NAN], &[0.1, f64::INFINITY]] {
+            assert!(validate(bad).is_err(), "{bad:?}");
+        }
+        assert!(validate(&[0.0, 0.1]).is_ok());
+    }
+}

@@ -1,0 +1,75 @@
+//! Total-variation denoising: the baseline the paper's networks have to beat.
+//!
+//! L. Rudin, S. Osher, E. Fatemi, "Nonlinear total variation based noise removal algorithms", 1992.
+
+use super::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule};
+use crate::operator::FiniteDifferences;
+use crate::prox::{BoxClip, L2Ball};
+use crate::{Error, Real, Result};
+
+/// How the differences at a pixel are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalVariation {
+    /// `sum |dx| + |dy|`, channel by channel.
+    Anisotropic,
+    /// `sum sqrt(dx^2 + dy^2)`, channel by channel.
+    Isotropic,
+    /// `sum sqrt(sum_c dx_c^2 + dy_c^2)`: one norm over all channels, so that their edges meet. The same as
+    /// [`TotalVariation::Isotropic`] for gray images.
+    Vectorial,
+}
+
+/// The parameters of [`total_variation`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TvParams {
+    /// The extrapolation of the dual iteration.
+    pub inertia: Inertia,
+    /// The stopping rule.
+    pub stop: StopRule,
+}
+
+impl Default for TvParams {
+    fn default() -> Self {
+        Self { inertia: Inertia::ChambolleDossal { a: 4.0 }, stop: StopRule::default() }
+    }
+}
+
+/// `argmin_x 1/2 ||x - z||^2 + lambda TV(x)` for the planar image `z`, `[c][y][x]`, with how the solver ended.
+///
+/// Dual forward-backward on [`FiniteDifferences`], whose norm is known; `g*` is the indicator of a box (anisotropic)
+/// or of balls (isotropic, vectorial).
+///
+/// # Errors
+/// When the sizes do not fit, `lambda` is negative or not finite, a parameter is out of range, or `z` is not finite.
+pub fn total_variation<T: Real>(
+    z: &[T],
+    channels: usize,
+    height: usize,
+    width: usize,
+    lambda: T,
+    kind: TotalVariation,
+    params: &TvParams,
+) -> Result<(Vec<T>, DualInfo)> {
+    let differences = FiniteDifferences::new(channels, height, width)?;
+    if z.len() != channels * height * width {
+        return Err(Error::invalid(format!(
+            "{} pixels given for an image of {channels} channels and {height} x {width} pixels",
+            z.len()
+        )));
+    }
+    let planes = 2 * channels;
+    let step = DualParams::for_norm(T::of(differences.norm()), params.inertia, params.stop);
+    let mut solver = DualForwardBackward::new(&differences);
+    let info = match kind {
+        TotalVariation::Anisotropic => {
+            solver.solve(&differences, &BoxClip::symmetric(vec![lambda])?, z, &step)?
+        }
+        TotalVariation::Isotropic => {
+            solver.solve(&differences, &L2Ball::new(planes, 2, vec![lambda])?, z, &step)?
+        }
+        TotalVariation::Vectorial => {
+            solver.solve(&differences, &L2Ball::new(planes, planes, vec![lambda])?, z, &step)?
+        }
+    };
+    Ok((solver.into_x(), info))
+}

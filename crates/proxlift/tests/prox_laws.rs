@@ -1,0 +1,167 @@
+//! Every penalty keeps Moreau's identity, Fenchel-Young, optimality, and the derivative rules.
+
+use proxlift::Real;
+use proxlift::laws::{
+    fenchel_young_mismatch, gradient_mismatch, max_relative_difference, moreau_mismatch, prox_optimality_gap,
+    pullback_mismatch, random_field,
+};
+use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, Prox, Relu, SoftThreshold};
+
+/// Six planes: one, two, three or six groups fit.
+const PLANES: usize = 6;
+
+fn penalties<T: Real>() -> Vec<(&'static str, Box<dyn Prox<T>>)> {
+    let t = |values: &[f64]| values.iter().map(|&t| T::of(t)).collect::<Vec<_>>();
+    let six = t(&[0.1, 0.0, 0.7, 1.3, 0.4, 2.0]);
+    vec![
+        ("clip", Box::new(BoxClip::symmetric(t(&[0.6])).unwrap())),
+        ("clip per feature", Box::new(BoxClip::symmetric(six.clone()).unwrap())),
+        ("interval", Box::new(BoxClip::interval(t(&[-0.2]), t(&[0.9])).unwrap())),
+        ("soft", Box::new(SoftThreshold::new(t(&[0.6])).unwrap())),
+        ("soft per feature", Box::new(SoftThreshold::new(six.clone()).unwrap())),
+        ("ball", Box::new(L2Ball::new(PLANES, PLANES, t(&[1.5])).unwrap())),
+        ("ball of pairs", Box::new(L2Ball::new(PLANES, 2, t(&[1.1, 0.0, 0.3])).unwrap())),
+        ("group norm", Box::new(GroupL2::new(PLANES, PLANES, t(&[1.5])).unwrap())),
+        ("group norm of pairs", Box::new(GroupL2::new(PLANES, 2, t(&[1.1, 0.0, 0.3])).unwrap())),
+        ("relu", Box::new(Relu)),
+        ("identity", Box::new(Identity)),
+    ]
+}
+
+fn all_laws<T: Real>(tolerance: f64) {
+    for (name, psi) in penalties::<T>() {
+        let psi = &*psi;
+        for (tau, pixels) in [(1.0, 1), (0.3, 3), (2.5, 5), (1.0, 300)] {
+            let tau = T::of(tau);
+            let v = random_field::<T>(PLANES * pixels, 17 + pixels as u64);
+            let moreau = moreau_mismatch(psi, tau, &v);
+            assert!(moreau <= tolerance, "Moreau, {name}: {moreau:e}");
+            let young = fenchel_young_mismatch(psi, tau, &v, 5);
+            assert!(young <= tolerance, "Fenchel-Young, {name}: {young:e}");
+            if pixels <= 5 {
+                let gap = prox_optimality_gap(psi, tau, &v, 5);
+                assert!(gap <= tolerance, "optimality, {name}: {gap:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn laws_hold_in_f64() {
+    all_laws::<f64>(1e-13);
+}
+
+#[test]
+fn laws_hold_in_f32() {
+    all_laws::<f32>(2e-5);
+}
+
+#[test]
+fn derivatives_are_derivatives() {
+    for (name, psi) in penalties::<f64>() {
+        let psi = &*psi;
+        for (tau, pixels) in [(1.0, 1), (0.7, 4), (1.3, 300)] {
+            let v = random_field::<f64>(PLANES * pixels, 29);
+            let mut u = random_field::<f64>(v.len(), 31);
+            psi.prox_in_place(tau, &mut u);
+            let mut gradient = vec![f64::NAN; v.len()];
+            psi.bregman_gradient(tau, &u, &v, &mut gradient);
+            let bregman = |v: &[f64]| psi.bregman(tau, &u, v, &mut vec![0.0; v.len()]);
+            let mismatch = gradient_mismatch(bregman, &gradient, &v, 1);
+            assert!(mismatch <= 1e-6, "gradient of the Bregman penalty, {name}: {mismatch:e}");
+            // A kink within the difference's step of any of many entries would spoil the quotient.
+            if pixels <= 4 {
+                let mismatch = pullback_mismatch(psi, tau, &v, 3);
+                assert!(mismatch <= 1e-6, "pullback, {name}: {mismatch:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn partners_are_conjugate() {
+    let (v, tau) = (random_field::<f64>(PLANES * 11, 3), 0.4);
+    let thresholds = vec![0.1, 0.0, 0.7, 1.3, 0.4, 2.0];
+    type Boxed = Box<dyn Prox<f64>>;
+    let pairs: [(Boxed, Boxed); 2] = [
+        (
+            Box::new(BoxClip::symmetric(thresholds.clone()).unwrap()),
+            Box::new(SoftThreshold::new(thresholds).unwrap()),
+        ),
+        (
+            Box::new(L2Ball::new(PLANES, 3, vec![0.5, 1.0]).unwrap()),
+            Box::new(GroupL2::new(PLANES, 3, vec![0.5, 1.0]).unwrap()),
+        ),
+    ];
+    for (a, b) in &pairs {
+        let (mut p, mut w) = (v.clone(), v.clone());
+        for (psi, conjugate) in [(a, b), (b, a)] {
+            psi.prox_conjugate(tau, &v, &mut p);
+            conjugate.prox(tau, &v, &mut w);
+            assert!(max_relative_difference(&p, &w) < 1e-14);
+            assert_eq!(psi.conjugate_value(&v), conjugate.value(&v));
+            assert_eq!(psi.value(&v), conjugate.conjugate_value(&v));
+        }
+    }
+}
+
+#[test]
+fn the_bregman_penalty_keeps_its_digits_near_zero() {
+    let soft = SoftThreshold::new(vec![0.25f32]).unwrap();
+    let v = vec![1000.0f32; 64];
+    let mut scratch = vec![0.0; 64];
+    // p = 999.75 and u = p + 1/16: B = 64 / 512 exactly, where q(u) and q*(v) are about 3e7 each.
+    let u = vec![999.8125f32; 64];
+    assert_eq!(soft.bregman(1.0, &u, &v, &mut scratch), 0.125);
+    assert_eq!(scratch, vec![999.75f32; 64]);
+}
+
+#[test]
+fn kinks_belong_to_the_flat_side() {
+    let mut out = [f64::NAN; 2];
+    BoxClip::symmetric(vec![1.0]).unwrap().pullback(1.0, &[1.0, -1.0], &[5.0, 5.0], &mut out);
+    assert_eq!(out, [0.0, 0.0]);
+    SoftThreshold::new(vec![0.5]).unwrap().pullback(2.0, &[1.0, -1.0], &[5.0, 5.0], &mut out);
+    assert_eq!(out, [0.0, 0.0]);
+    Relu.pullback(1.0, &[0.0, -0.0], &[5.0, 5.0], &mut out);
+    assert_eq!(out, [0.0, 0.0]);
+    L2Ball::new(2, 2, vec![5.0]).unwrap().pullback(1.0, &[3.0, 4.0], &[3.0, 4.0], &mut out);
+    assert!(out.iter().all(|out| out.abs() < 1e-15), "nothing leaves along the radius: {out:?}");
+}
+
+#[test]
+fn nan_stays_visible() {
+    for (name, psi) in penalties::<f32>() {
+        let mut v = vec![f32::NAN; PLANES];
+        psi.prox_in_place(1.0, &mut v);
+        assert!(v.iter().all(|v| v.is_nan()), "{name}: {v:?}");
+    }
+}
+
+/// The l1 norm with a prox that shrinks by half too much.
+struct WrongStep(SoftThreshold<f64>);
+
+impl Prox<f64> for WrongStep {
+    fn value(&self, u: &[f64]) -> f64 {
+        self.0.value(u)
+    }
+    fn conjugate_value(&self, w: &[f64]) -> f64 {
+        self.0.conjugate_value(w)
+    }
+    fn prox_in_place(&self, tau: f64, v: &mut [f64]) {
+        self.0.prox_in_place(1.5 * tau, v);
+    }
+    fn pullback(&self, tau: f64, v: &[f64], g: &[f64], out: &mut [f64]) {
+        self.0.pullback(0.5 * tau, v, g, out);
+    }
+}
+
+#[test]
+fn the_laws_see_a_wrong_prox() {
+    let wrong = WrongStep(SoftThreshold::new(vec![0.6]).unwrap());
+    let v = random_field::<f64>(12, 3);
+    assert!(moreau_mismatch(&wrong, 1.0, &v) > 1e-3);
+    assert!(fenchel_young_mismatch(&wrong, 1.0, &v, 5) > 1e-3);
+    assert!(prox_optimality_gap(&wrong, 1.0, &v, 5) > 1e-3);
+    assert!(pullback_mismatch(&wrong, 1.0, &v, 5) > 1e-3);
+}
