@@ -182,4 +182,3 @@ impl<T: Real> Engine<T> for Reference {
         Ok(())
     }
 }
-

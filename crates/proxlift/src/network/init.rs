@@ -68,7 +68,8 @@ impl<T: Real> Network<T> {
             Filters::new(features, channels, kernel, weights.collect())
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
-        let mut network = Self { theta, tau: vec![T::one(); depth - 1], lambda: vec![T::of(lambda); features] };
+        let mut network =
+            Self { theta, tau: vec![T::one(); depth - 1], lambda: vec![T::of(lambda); features] };
         Norms::new(&network, seed).update(&mut network);
         network.validate()?;
         Ok(network)

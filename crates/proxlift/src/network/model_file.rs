@@ -110,8 +110,9 @@ impl Model {
     /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a proxlift model; give a .safetensors file that proxlift wrote";
-        let (_, header) = SafeTensors::read_metadata(bytes)
-            .map_err(|e| Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})")))?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| {
+            Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})"))
+        })?;
         let none = HashMap::new();
         let metadata = header.metadata().as_ref().unwrap_or(&none);
         if metadata.get("format").map(String::as_str) != Some("proxlift") {
@@ -162,13 +163,15 @@ fn check_sigma(sigma: f64) -> Result<()> {
 
 /// A JSON value of the metadata.
 fn parse<V: serde::de::DeserializeOwned>(metadata: &HashMap<String, String>, name: &str) -> Result<V> {
-    let text = metadata.get(name).ok_or_else(|| Error::invalid(format!("the model does not say its {name}")))?;
+    let text =
+        metadata.get(name).ok_or_else(|| Error::invalid(format!("the model does not say its {name}")))?;
     serde_json::from_str(text).map_err(|e| Error::invalid(format!("the model's {name} cannot be read: {e}")))
 }
 
 /// The tensor `name`, which must be `f32` of this shape.
 fn tensor(tensors: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-    let view = tensors.tensor(name).map_err(|_| Error::invalid(format!("the model lacks the tensor {name}")))?;
+    let view =
+        tensors.tensor(name).map_err(|_| Error::invalid(format!("the model lacks the tensor {name}")))?;
     if view.dtype() != Dtype::F32 || view.shape() != shape {
         return Err(Error::invalid(format!(
             "the tensor {name} is {:?} of shape {:?}, but F32 of shape {shape:?} is needed",
@@ -237,7 +240,10 @@ mod tests {
         assert!(edited(":\"proxlift\"", ":\"proxlofd\"").contains("not a proxlift model"));
         assert!(edited("\"version\":\"1\"", "\"version\":\"9\"").contains("update proxlift"));
         assert!(edited("\\\"depth\\\":3", "\\\"depth\\\":4").contains("lacks the tensor theta_4"));
-        assert!(edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("at least 2") || edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("between 2"));
+        assert!(
+            edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("at least 2")
+                || edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("between 2")
+        );
         assert!(edited("\\\"kernel\\\":3", "\\\"kernel\\\":4").contains("odd"));
         assert!(edited("\\\"features\\\":4", "\\\"features\\\":5").contains("shape"));
         assert!(edited("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"").contains("sigma"));

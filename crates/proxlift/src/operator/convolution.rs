@@ -46,6 +46,33 @@ impl<'a, T: Real> Convolution<'a, T> {
         self.width
     }
 
+    /// `gradient[j,c,t] += sum_p d_j(p) x_c(p + t)`, the gradient of `<d, L x>` with respect to the filters.
+    ///
+    /// # Panics
+    /// When a length does not fit.
+    pub fn add_weight_gradient(&self, x: &[T], d: &[T], gradient: &mut [T]) {
+        assert_eq!(x.len(), self.domain_len(), "the image does not fit the convolution");
+        assert_eq!(d.len(), self.range_len(), "the features do not fit the convolution");
+        let (size, radius) = (self.filters.size(), self.filters.radius());
+        let (channels, pixels) = (self.filters.channels(), self.height * self.width);
+        for (index, gradient) in gradient.iter_mut().enumerate() {
+            let (tx, ty) = (index % size, index / size % size);
+            let (c, j) = (index / (size * size) % channels, index / (size * size * channels));
+            let (x, d) = (&x[c * pixels..][..pixels], &d[j * pixels..][..pixels]);
+            // The rows and columns p for which p + t is inside the image.
+            let rows = radius.saturating_sub(ty)..self.height.min((self.height + radius).saturating_sub(ty));
+            let columns = radius.saturating_sub(tx)..self.width.min((self.width + radius).saturating_sub(tx));
+            if columns.is_empty() {
+                continue;
+            }
+            for y in rows {
+                let d = &d[y * self.width..][columns.clone()];
+                let start = (y + ty - radius) * self.width + columns.start + tx - radius;
+                *gradient += crate::real::dot(d, &x[start..][..columns.len()]);
+            }
+        }
+    }
+
     /// Adds `w * plane(p + sign * t)` to row `y` of the output for every tap `t` of one kernel.
     fn add_taps(&self, kernel: &[T], sign: isize, plane: &[T], y: usize, out: &mut [T]) {
         let (size, radius) = (self.filters.size(), self.filters.radius() as isize);

@@ -284,15 +284,27 @@ fn correlate_features<S: Simd, const J: usize>(
     let rows: [&[f32]; J] = std::array::from_fn(|j| &d[j * len..][range.clone()]);
     let mut t = 0;
     while t + 3 <= taps {
-        correlate_block::<S, J, 3>(simd, scale, rows, (x, &offsets[t..]), range.start, |j, n| {
-            (first + j) * taps + t + n
-        }, gradient);
+        correlate_block::<S, J, 3>(
+            simd,
+            scale,
+            rows,
+            (x, &offsets[t..]),
+            range.start,
+            |j, n| (first + j) * taps + t + n,
+            gradient,
+        );
         t += 3;
     }
     while t < taps {
-        correlate_block::<S, J, 1>(simd, scale, rows, (x, &offsets[t..]), range.start, |j, n| {
-            (first + j) * taps + t + n
-        }, gradient);
+        correlate_block::<S, J, 1>(
+            simd,
+            scale,
+            rows,
+            (x, &offsets[t..]),
+            range.start,
+            |j, n| (first + j) * taps + t + n,
+            gradient,
+        );
         t += 1;
     }
 }

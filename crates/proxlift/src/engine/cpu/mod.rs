@@ -19,8 +19,8 @@ use kernels::correlate;
 use pointwise::{Identity, InPlace, Lift};
 use rayon::prelude::*;
 use scratch::Shelf;
-use stencil::{Packed, Stencil};
 use std::sync::Arc;
+use stencil::{Packed, Stencil};
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
@@ -303,7 +303,10 @@ fn bregman<S: Simd>(simd: S, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
         for (u, v) in u.chunks(RUN).zip(v.chunks(RUN)) {
             let mut sum = S::f32s::splat(simd, 0.0);
             for i in (0..u.len()).step_by(S::f32s::LEN) {
-                let (u, v) = (S::f32s::from_slice(simd, &u[i..i + S::f32s::LEN]), S::f32s::from_slice(simd, &v[i..i + S::f32s::LEN]));
+                let (u, v) = (
+                    S::f32s::from_slice(simd, &u[i..i + S::f32s::LEN]),
+                    S::f32s::from_slice(simd, &v[i..i + S::f32s::LEN]),
+                );
                 let p = v.min(lambda).max(-lambda);
                 let gap = p - u;
                 sum = (half * gap + (v - p)).mul_add(gap, sum);

@@ -95,16 +95,14 @@ pub(super) fn train<S: Simd>(
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
     correlate(simd, -weight, &u[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
-    let first =
-        &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], mask, activation, rule };
+    let first = &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], mask, activation, rule };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
     let a = e;
     for k in (1..depth).rev() {
         let tau = network.tau[k - 1];
         correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
         if k > 1 {
-            let epilogue =
-                &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], mask, activation, rule };
+            let epilogue = &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], mask, activation, rule };
             stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
         } else {
             let epilogue = &mut InPlace { u: &mut *d, mask, activation: Identity };

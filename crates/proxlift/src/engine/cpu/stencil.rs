@@ -27,8 +27,7 @@ impl Packed {
     pub(super) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
         let taps = theta.channels() * theta.size() * theta.size();
         let weights = theta.weights();
-        self.convolution
-            .pack::<FEATURE_BLOCK>(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
+        self.convolution.pack::<FEATURE_BLOCK>(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
         self.adjoint.pack::<TAP_BLOCK>(taps, theta.features(), |t, j| weights[j * taps + t]);
     }
 }
@@ -181,8 +180,11 @@ impl Stencil {
             let end = needed.end.min(start + self.chunk);
             let first = start == needed.start;
             self.residual_chunk(simd, packed, (epilogue.source(), z), start..end, first, window, r);
-            let ready =
-                if end == needed.end { range.end } else { done.max(range.end.min(end.saturating_sub(margin))) };
+            let ready = if end == needed.end {
+                range.end
+            } else {
+                done.max(range.end.min(end.saturating_sub(margin)))
+            };
             self.convolve(simd, packed, r, done..ready, epilogue);
             (start, done) = (end, ready);
         }

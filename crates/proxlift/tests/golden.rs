@@ -1,0 +1,221 @@
+//! The network, the energies and every gradient against an independent implementation in PyTorch, double precision.
+//!
+//! `reference/golden.py` made the files.
+
+use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
+use proxlift::network::{Architecture, Network};
+use proxlift::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
+use proxlift::prox::{BoxClip, Prox, Relu, SoftThreshold};
+use proxlift::training::Lifted;
+use proxlift::training::feedforward::{Affine, Convolutional, Dense, FeedForward};
+use proxlift::{Real, laws};
+use safetensors::SafeTensors;
+use serde_json::Value;
+
+struct Golden {
+    bytes: Vec<u8>,
+    config: Value,
+}
+
+impl Golden {
+    fn read(name: &str) -> Self {
+        let path = format!("{}/tests/data/golden_{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+        let config = serde_json::from_str(&header.metadata().as_ref().unwrap()["config"]).unwrap();
+        Self { bytes, config }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.config[name].as_u64().unwrap_or_else(|| panic!("no {name}")) as usize
+    }
+
+    fn shape(&self, name: &str) -> Vec<usize> {
+        SafeTensors::deserialize(&self.bytes).unwrap().tensor(name).unwrap().shape().to_vec()
+    }
+
+    fn tensor<T: Real>(&self, name: &str) -> Vec<T> {
+        let file = SafeTensors::deserialize(&self.bytes).unwrap();
+        let view = file.tensor(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let values = view.data().as_chunks::<8>().0;
+        values.iter().map(|bytes| T::of(f64::from_le_bytes(*bytes))).collect()
+    }
+
+    #[track_caller]
+    fn check<T: Real>(&self, name: &str, ours: &[T], tolerance: f64) {
+        let golden = self.tensor::<f64>(name);
+        let ours: Vec<f64> = ours.iter().map(|x| x.to_double()).collect();
+        let mismatch = laws::max_relative_difference(&ours, &golden);
+        assert!(mismatch <= tolerance, "{name}: off by {mismatch:e}");
+    }
+}
+
+const UNFOLDED: [&str; 4] = ["gray_k4", "color_k3", "smallest_k2", "wide_k5"];
+
+fn unfolded<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
+    let architecture = Architecture {
+        depth: golden.count("depth"),
+        features: golden.count("features"),
+        kernel: golden.count("kernel"),
+        channels: golden.count("channels"),
+    };
+    let Architecture { depth, features, kernel, channels } = architecture;
+    let theta = (0..=depth)
+        .map(|k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap());
+    let network = Network::new(theta.collect(), golden.tensor("tau"), golden.tensor("lambda")).unwrap();
+    let grid = architecture.grid(golden.count("height"), golden.count("width")).unwrap();
+    let image =
+        |name: &str| Field::from_planar(golden.count("batch"), channels, grid, &golden.tensor(name)).unwrap();
+    (network, image("z"), image("x"))
+}
+
+fn check_unfolded<T: Real>(engine: &dyn Engine<T>, tolerance: f64) {
+    for name in UNFOLDED {
+        let golden = Golden::read(name);
+        let (network, z, x) = unfolded::<T>(&golden);
+        let depth = network.architecture().depth;
+        let mu = golden.config["mu"].as_f64().unwrap();
+
+        let mut output = z.clone();
+        engine.denoise(&network, &z, &mut output);
+        golden.check("network_output", &output.to_planar(), tolerance);
+
+        let mut gradients = Gradients::zeros(&network, z.samples());
+        engine.training_pass(&network, Reverse::Backprop, &z, &x, &mut gradients).unwrap();
+        golden.check("loss", &gradients.loss, tolerance);
+        for (k, theta) in gradients.theta.iter().enumerate() {
+            golden.check(&format!("backprop_theta_{k}"), theta.weights(), tolerance);
+        }
+
+        let mut lifted = Lifted::new(&network, z, x).unwrap();
+        for k in 1..depth {
+            lifted.u[k].load(&golden.tensor(&format!("u_{k}"))).unwrap();
+        }
+        lifted.refresh(engine, &network);
+        let energy = lifted.energy(engine, &network, mu);
+        golden.check("data_term", &energy.data, tolerance);
+        let total: Vec<f64> = (0..energy.data.len()).map(|s| energy.sample(s)).collect();
+        golden.check("energy", &total, tolerance);
+        let mut theta = gradients.theta;
+        lifted.theta_gradients(engine, &network, T::of(mu), &mut theta);
+        for (k, theta) in theta.iter().enumerate() {
+            golden.check(&format!("grad_theta_{k}"), theta.weights(), tolerance);
+        }
+        let mut u = lifted.u.clone();
+        lifted.u_gradients(engine, &network, T::of(mu), &mut u);
+        for k in 1..depth {
+            golden.check(&format!("penalty_{k}"), &energy.penalties[k - 1], tolerance);
+            golden.check(&format!("grad_u_{k}"), &u[k].to_planar(), tolerance);
+        }
+    }
+}
+
+#[test]
+fn the_reference_engine_in_double_precision() {
+    check_unfolded::<f64>(&Reference, 1e-12);
+}
+
+#[test]
+fn the_reference_engine_in_single_precision() {
+    check_unfolded::<f32>(&Reference, 1e-5);
+}
+
+#[test]
+fn the_cpu_engine() {
+    check_unfolded::<f32>(&Cpu::new(), 1e-5);
+    check_unfolded::<f32>(&Cpu::baseline(), 1e-5);
+}
+
+#[test]
+fn norms_by_power_iteration() {
+    for name in UNFOLDED {
+        let golden = Golden::read(name);
+        let (network, z, _) = unfolded::<f64>(&golden);
+        let norms = network.theta.iter().map(|theta| {
+            let op = Convolution::new(theta, z.grid().height(), z.grid().width()).unwrap();
+            let params = NormParams { tolerance: 1e-9, max_iterations: 20_000 };
+            spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm
+        });
+        golden.check("network_norms", &norms.collect::<Vec<_>>(), 1e-8);
+    }
+}
+
+fn feedforward(golden: &Golden) -> FeedForward<f64> {
+    let activations = golden.config["activations"].as_array().unwrap();
+    let proxes = activations.iter().map(|a| -> Box<dyn Prox<f64>> {
+        match a["name"].as_str().unwrap() {
+            "relu" => Box::new(Relu),
+            "soft_threshold" => Box::new(SoftThreshold::new(vec![a["threshold"].as_f64().unwrap()]).unwrap()),
+            "clip" => Box::new(BoxClip::symmetric(vec![a["bound"].as_f64().unwrap()]).unwrap()),
+            other => panic!("{other}"),
+        }
+    });
+    let layers = (0..=activations.len()).map(|k| -> Box<dyn Affine<f64>> {
+        let name = format!("weight_{k}");
+        let (shape, weights) = (golden.shape(&name), golden.tensor(&name));
+        let bias = golden.tensor(&format!("bias_{k}"));
+        if shape.len() == 2 {
+            Box::new(Dense::new(shape[1], weights, bias).unwrap())
+        } else {
+            let image = golden.shape("z");
+            let filters = Filters::new(shape[0], shape[1], shape[2], weights).unwrap();
+            Box::new(Convolutional::new(filters, bias, image[2], image[3]).unwrap())
+        }
+    });
+    FeedForward::new(layers.collect(), proxes.collect()).unwrap()
+}
+
+#[test]
+fn the_general_feed_forward_energy() {
+    for name in ["feedforward_dense", "feedforward_conv"] {
+        let golden = Golden::read(name);
+        let network = feedforward(&golden);
+        let (batch, last) = (golden.count("batch"), golden.config["activations"].as_array().unwrap().len());
+        let sample = |name: &str, s: usize| {
+            let all = golden.tensor::<f64>(name);
+            all[s * all.len() / batch..(s + 1) * all.len() / batch].to_vec()
+        };
+        let mut sums: Vec<(Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>)> = Vec::new();
+        let (mut energy, mut loss, mut output) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut u_gradients, mut penalties) = (vec![Vec::new(); last], vec![Vec::new(); last]);
+        for s in 0..batch {
+            let (z, x) = (sample("z", s), sample("x", s));
+            let u: Vec<Vec<f64>> = (0..last).map(|k| sample(&format!("u_{k}"), s)).collect();
+            output.extend(network.forward(&z).0.pop().unwrap());
+            let lifted = network.lifted(1.0, &z, &x, &u);
+            energy.push(lifted.energy());
+            let (sample_loss, backprop) = network.backprop(&z, &x);
+            loss.push(sample_loss);
+            for k in 0..last {
+                u_gradients[k].extend_from_slice(&lifted.u[k]);
+                penalties[k].push(lifted.penalties[k]);
+            }
+            for (k, (lifted, plain)) in lifted.theta.into_iter().zip(backprop).enumerate() {
+                let parts = (lifted.weights, lifted.bias, plain.weights, plain.bias);
+                if s == 0 {
+                    sums.push(parts);
+                    continue;
+                }
+                let add =
+                    |sum: &mut Vec<f64>, part: &[f64]| sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
+                add(&mut sums[k].0, &parts.0);
+                add(&mut sums[k].1, &parts.1);
+                add(&mut sums[k].2, &parts.2);
+                add(&mut sums[k].3, &parts.3);
+            }
+        }
+        golden.check("network_output", &output, 1e-12);
+        golden.check("energy", &energy, 1e-12);
+        golden.check("loss", &loss, 1e-12);
+        for (k, sum) in sums.iter().enumerate() {
+            golden.check(&format!("grad_weight_{k}"), &sum.0, 1e-12);
+            golden.check(&format!("grad_bias_{k}"), &sum.1, 1e-12);
+            golden.check(&format!("backprop_weight_{k}"), &sum.2, 1e-12);
+            golden.check(&format!("backprop_bias_{k}"), &sum.3, 1e-12);
+        }
+        for k in 0..last {
+            golden.check(&format!("penalty_{k}"), &penalties[k], 1e-12);
+            golden.check(&format!("grad_u_{k}"), &u_gradients[k], 1e-12);
+        }
+    }
+}
