@@ -16,7 +16,7 @@ use crate::operator::Filters;
 use crate::{Result, engine::LANES};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use kernels::correlate;
-use pointwise::{Identity, InPlace, Lift};
+use pointwise::{Apart, Lift};
 use rayon::prelude::*;
 use scratch::Shelf;
 use std::sync::Arc;
@@ -268,10 +268,9 @@ impl Cpu {
             samples.enumerate().for_each(|(s, (r, v))| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    v.copy_from_slice(u.sample(s));
                     let z = z.map(|z| z.sample(s));
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut InPlace { u: v, mask: &stencil.mask, activation: Identity };
+                    let epilogue = &mut Apart { u: u.sample(s), v, mask: &stencil.mask };
                     dispatch!(self.level, simd => {
                         stencil.layer(simd, packed, z, range, window, padded, epilogue)
                     });

@@ -129,6 +129,37 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
     }
 }
 
+/// `v = u + sum`, elsewhere: a block of a batch.
+pub(super) struct Apart<'a> {
+    pub u: &'a [f32],
+    pub v: &'a mut [f32],
+    pub mask: &'a [f32],
+}
+
+impl Fused for Apart<'_> {
+    fn source(&self) -> &[f32] {
+        self.u
+    }
+}
+
+impl Epilogue for Apart<'_> {
+    fn covers(&self, rows: usize, end: usize) -> bool {
+        end <= self.mask.len() && rows * self.mask.len() <= self.u.len().min(self.v.len())
+    }
+
+    #[inline(always)]
+    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+        // SAFETY: `covers` holds.
+        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+        // SAFETY: `covers` holds.
+        unsafe { store::<S>(sum * load(simd, self.mask, p), self.v, row * self.mask.len() + p) };
+    }
+}
+
 /// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training.
 pub(super) struct Forward<'a, A> {
     pub u: &'a [f32],
