@@ -1,1 +1,26 @@
-//! (evaluation)
+//! Scores of an estimate against the clean image.
+//!
+//! Images are scored as they are given; clip the estimate to `[0, 1]` first if the figure you compare with did.
+
+mod psnr;
+mod ssim;
+mod summary;
+
+pub use psnr::{Peak, mse, psnr};
+pub use ssim::ssim;
+pub use summary::Summary;
+
+use crate::image::Image;
+use crate::{Error, Result};
+
+fn check_same_shape(clean: &Image, estimate: &Image) -> Result<()> {
+    if clean.shape() == estimate.shape() {
+        return Ok(());
+    }
+    let size = |i: &Image| format!("{} x {} pixels with {} channels", i.width(), i.height(), i.channels());
+    Err(Error::invalid(format!(
+        "images to compare must have one shape: the clean one has {}, the estimate {}",
+        size(clean),
+        size(estimate)
+    )))
+}

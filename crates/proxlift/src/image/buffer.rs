@@ -1,0 +1,160 @@
+//! The planar buffer.
+
+use crate::{Error, Result};
+
+/// What a pixel holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channels {
+    /// One plane of luminance.
+    Gray,
+    /// Three planes: red, green, blue.
+    Rgb,
+}
+
+impl Channels {
+    /// 1 or 3.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Gray => 1,
+            Self::Rgb => 3,
+        }
+    }
+}
+
+/// A gray or RGB image: `channels` planes of `height` rows of `width` values, one after the other.
+///
+/// Values are nominally in `[0, 1]`; noise and float files may leave it, and nothing here clips.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    channels: Channels,
+    height: usize,
+    width: usize,
+    data: Vec<f32>,
+}
+
+impl Image {
+    /// Wraps planar `data`. Refuses channel counts other than 1 and 3, zero sizes, and data of the wrong length.
+    pub fn new(channels: usize, height: usize, width: usize, data: Vec<f32>) -> Result<Self> {
+        let (kind, len) = checked_shape(channels, height, width)?;
+        if data.len() != len {
+            return Err(Error::invalid(format!(
+                "{channels} x {height} x {width} pixels need {len} values, {} were given",
+                data.len()
+            )));
+        }
+        Ok(Self { channels: kind, height, width, data })
+    }
+
+    /// A black image. Refuses what [`Image::new`] refuses.
+    pub fn zeros(channels: usize, height: usize, width: usize) -> Result<Self> {
+        let (kind, len) = checked_shape(channels, height, width)?;
+        Ok(Self { channels: kind, height, width, data: vec![0.0; len] })
+    }
+
+    /// 1 for gray, 3 for RGB.
+    pub fn channels(&self) -> usize {
+        self.channels.count()
+    }
+
+    /// Gray or RGB.
+    pub fn kind(&self) -> Channels {
+        self.channels
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Pixels, not counting channels.
+    pub fn pixels(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// `(channels, height, width)`.
+    pub fn shape(&self) -> (usize, usize, usize) {
+        (self.channels(), self.height, self.width)
+    }
+
+    /// All values, plane after plane.
+    pub fn data(&self) -> &[f32] {
+        &self.data
+    }
+
+    /// All values, to change in place.
+    pub fn data_mut(&mut self) -> &mut [f32] {
+        &mut self.data
+    }
+
+    /// Gives the buffer back.
+    pub fn into_data(self) -> Vec<f32> {
+        self.data
+    }
+
+    /// The plane of channel `c`.
+    ///
+    /// # Panics
+    /// If `c` is not below [`Image::channels`].
+    pub fn plane(&self, c: usize) -> &[f32] {
+        &self.data[c * self.pixels()..(c + 1) * self.pixels()]
+    }
+
+    /// The Rec. 601 luma `0.299 R + 0.587 G + 0.114 B`, not rounded to any bit depth; a gray image is copied.
+    pub fn to_gray(&self) -> Self {
+        let data = match self.channels {
+            Channels::Gray => self.data.clone(),
+            Channels::Rgb => {
+                let (r, gb) = self.data.split_at(self.pixels());
+                let (g, b) = gb.split_at(self.pixels());
+                r.iter().zip(g).zip(b).map(|((r, g), b)| 0.299 * r + 0.587 * g + 0.114 * b).collect()
+            }
+        };
+        Self { channels: Channels::Gray, height: self.height, width: self.width, data }
+    }
+
+    /// Converts to `channels`: luma for gray, three equal planes for RGB; moves when nothing has to change.
+    pub fn into_channels(self, channels: Channels) -> Self {
+        match (self.channels, channels) {
+            (Channels::Rgb, Channels::Gray) => self.to_gray(),
+            (Channels::Gray, Channels::Rgb) => Self { channels, data: self.data.repeat(3), ..self },
+            _ => self,
+        }
+    }
+
+    /// Refuses NaN and infinite values, naming the first.
+    pub fn check_finite(&self) -> Result<()> {
+        match self.data.iter().position(|v| !v.is_finite()) {
+            None => Ok(()),
+            Some(at) => {
+                let (pixel, c) = (at % self.pixels(), at / self.pixels());
+                Err(Error::invalid(format!(
+                    "the pixel at row {}, column {}, channel {c} is {}; replace NaN and infinite values first",
+                    pixel / self.width,
+                    pixel % self.width,
+                    self.data[at]
+                )))
+            }
+        }
+    }
+}
+
+fn checked_shape(channels: usize, height: usize, width: usize) -> Result<(Channels, usize)> {
+    let kind = match channels {
+        1 => Channels::Gray,
+        3 => Channels::Rgb,
+        _ => {
+            return Err(Error::invalid(format!("an image has 1 (gray) or 3 (RGB) channels, not {channels}")));
+        }
+    };
+    if height == 0 || width == 0 {
+        return Err(Error::invalid(format!("an image of {width} x {height} pixels is empty")));
+    }
+    let len = height.checked_mul(width).and_then(|n| n.checked_mul(channels));
+    let len = len.ok_or_else(|| Error::invalid(format!("{width} x {height} pixels exceed the memory")))?;
+    Ok((kind, len))
+}

@@ -1,0 +1,74 @@
+//! The eight symmetries of the square: camera orientations and training augmentations.
+
+use super::Image;
+
+/// An element of the dihedral group, as the source of output pixel `(y, x)`: swap `y` and `x` if `transpose`, then
+/// count rows and columns from the far end if flipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Symmetry {
+    /// Rows become columns.
+    pub transpose: bool,
+    /// Rows are read from the bottom.
+    pub flip_rows: bool,
+    /// Columns are read from the right.
+    pub flip_columns: bool,
+}
+
+impl Symmetry {
+    /// The `i mod 8`-th of the eight; 0 is the identity.
+    pub fn nth(i: usize) -> Self {
+        Self { transpose: i & 4 != 0, flip_rows: i & 2 != 0, flip_columns: i & 1 != 0 }
+    }
+
+    /// From the EXIF and TIFF orientation number (1 to 8; anything else is the identity).
+    pub fn from_orientation(number: u16) -> Self {
+        let (transpose, flip_rows, flip_columns) = match number {
+            2 => (false, false, true),
+            3 => (false, true, true),
+            4 => (false, true, false),
+            5 => (true, false, false),
+            6 => (true, true, false),
+            7 => (true, true, true),
+            8 => (true, false, true),
+            _ => (false, false, false),
+        };
+        Self { transpose, flip_rows, flip_columns }
+    }
+
+    /// Writes the symmetric copy of a rectangle into `out`, whose rows have `width` values. The rectangle starts at
+    /// `source[0]`, its rows are `stride` apart; its size follows from `out`.
+    pub fn copy(self, source: &[f32], stride: usize, out: &mut [f32], width: usize) {
+        let height = out.len() / width;
+        let (rows, columns) = if self.transpose { (width, height) } else { (height, width) };
+        for (y, line) in out.chunks_exact_mut(width).enumerate() {
+            if self.transpose {
+                let c = if self.flip_columns { columns - 1 - y } else { y };
+                for (x, v) in line.iter_mut().enumerate() {
+                    let r = if self.flip_rows { rows - 1 - x } else { x };
+                    *v = source[r * stride + c];
+                }
+            } else {
+                let r = if self.flip_rows { rows - 1 - y } else { y };
+                line.copy_from_slice(&source[r * stride..][..columns]);
+                if self.flip_columns {
+                    line.reverse();
+                }
+            }
+        }
+    }
+
+    /// A plane of `height` x `width` values, turned; its new width is `height` if transposed.
+    pub fn plane(self, plane: &[f32], height: usize, width: usize) -> Vec<f32> {
+        let mut out = vec![0.0; plane.len()];
+        self.copy(plane, width, &mut out, if self.transpose { height } else { width });
+        out
+    }
+
+    /// The whole image, turned.
+    pub fn image(self, image: &Image) -> Image {
+        let (channels, h, w) = image.shape();
+        let data = (0..channels).flat_map(|c| self.plane(image.plane(c), h, w)).collect();
+        let (h, w) = if self.transpose { (w, h) } else { (h, w) };
+        Image::new(channels, h, w, data).expect("a turned image keeps its number of pixels")
+    }
+}
