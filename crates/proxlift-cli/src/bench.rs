@@ -43,13 +43,16 @@ const IMAGE: (usize, usize) = (321, 481);
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let threads = arguments.threads.unwrap_or_else(rayon::current_num_threads);
     if threads == 0 || threads > 1024 {
-        return Err(proxlift::Error::invalid(format!("--threads is {threads}, but 1 to 1024 make sense")).into());
+        return Err(
+            proxlift::Error::invalid(format!("--threads is {threads}, but 1 to 1024 make sense")).into()
+        );
     }
     if !(arguments.seconds > 0.0 && arguments.seconds <= 3600.0) {
         let reason = format!("--seconds is {}, but it must be above 0 and at most 3600", arguments.seconds);
         return Err(proxlift::Error::invalid(reason).into());
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     pool.install(|| match &arguments.export {
         Some(path) => export(path),
         None => measure(arguments, threads),
@@ -125,16 +128,17 @@ impl Work {
                 .training_pass(&network, Reverse::Lifted { mu: 0.1 }, &z, &x, &mut gradients)
                 .expect("a batch that fits the network"),
         };
-        let figures = OPERATIONS.iter().filter(|operation| operations.contains(operation)).map(|&operation| {
-            let flops = match operation {
-                "layer forward" => 2 * convolution,
-                "adjoint" | "weight gradient" => convolution,
-                "network forward, K=15" => forward,
-                _ => training,
-            };
-            let seconds = best_time(budget, || run(operation));
-            Figure { work: self.name, operation, gflops: flops as f64 / seconds / 1e9, seconds }
-        });
+        let figures =
+            OPERATIONS.iter().filter(|operation| operations.contains(operation)).map(|&operation| {
+                let flops = match operation {
+                    "layer forward" => 2 * convolution,
+                    "adjoint" | "weight gradient" => convolution,
+                    "network forward, K=15" => forward,
+                    _ => training,
+                };
+                let seconds = best_time(budget, || run(operation));
+                Figure { work: self.name, operation, gflops: flops as f64 / seconds / 1e9, seconds }
+            });
         figures.collect()
     }
 }
@@ -199,7 +203,9 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
         println!("{shown:<28} {operation:<24} {gflops:>9.1} {share:>6.0} % {:>7.2} ms", 1e3 * seconds);
         last = work;
     }
-    println!("\ntraining {patches_per_second:.0} patches of 32x32 a second, denoising {megapixels_per_second:.1}");
+    println!(
+        "\ntraining {patches_per_second:.0} patches of 32x32 a second, denoising {megapixels_per_second:.1}"
+    );
     println!("megapixels a second, both with the network K=15, J=16, 3x3, gray");
     Ok(())
 }

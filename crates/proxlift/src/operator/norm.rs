@@ -89,6 +89,14 @@ impl<T: Real> PowerState<T> {
         &self.x
     }
 
+    /// Starts the next call from `vector`; false, and nothing done, if its length does not fit.
+    pub fn start_from(&mut self, vector: &[T]) -> bool {
+        if vector.len() == self.x.len() {
+            self.x.copy_from_slice(vector);
+        }
+        vector.len() == self.x.len()
+    }
+
     /// Starts afresh from a random vector of unit norm.
     fn draw(&mut self) {
         for x in &mut self.x {
