@@ -203,7 +203,7 @@ pub fn write(path: impl AsRef<Path>, picture: &Picture) -> Result<()> {
     })
 }
 
-/// Encodes an image in memory; [`write`] without a file.
+/// Encodes an image in memory; [`write()`] without a file.
 pub fn encode(picture: &Picture, format: Format) -> Result<Vec<u8>> {
     check_writable(picture, format).map_err(Error::invalid)?;
     let mut bytes = std::io::Cursor::new(Vec::new());

@@ -19,7 +19,7 @@ pub(super) fn decode(reader: impl BufRead + Seek, limits: &Limits) -> Decoded<Pi
     let mut decoder = Decoder::new(reader).map_err(why)?.with_limits(within);
 
     let (width, height) = decoder.dimensions().map_err(why)?;
-    let colour = decoder.colortype().map_err(why)?;
+    let colour = decoder.colortype().map_err(|e| format!("{}; convert it to gray or RGB", why(e)))?;
     let count = match colour {
         ColorType::Gray(_) => 1,
         ColorType::GrayA(_) | ColorType::Multiband { num_samples: 2, .. } => 2,

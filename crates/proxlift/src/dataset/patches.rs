@@ -1,0 +1,135 @@
+//! Random patches with noise.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::ImageSet;
+use crate::image::noise::{add_gaussian_in_place, check_sigma};
+use crate::image::random::{Purpose, below, stream};
+use crate::image::symmetry::Symmetry;
+use crate::{Error, Result};
+
+/// Which patches to draw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PatchSpec {
+    /// Rows and columns of a patch.
+    pub size: usize,
+    /// How many.
+    pub count: usize,
+    /// Whether each patch is turned by one of the eight symmetries of the square, at random.
+    pub augment: bool,
+    /// The noise level, on the scale where white is 1.
+    pub sigma: f32,
+    /// Places, symmetries and noise all follow from it.
+    pub seed: u64,
+}
+
+/// Patches of an [`ImageSet`]: patch `i` comes from image `i mod n`, at a random place.
+#[derive(Clone, Debug)]
+pub struct Patches {
+    set: Arc<ImageSet>,
+    spec: PatchSpec,
+    places: Vec<Place>,
+}
+
+/// Where a patch was cut and how it was turned.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    image: usize,
+    top: usize,
+    left: usize,
+    turn: Symmetry,
+}
+
+impl Patches {
+    /// Draws the places. Images smaller than a patch are passed over with a warning; it is an error if none is left.
+    pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
+        check_sigma(spec.sigma)?;
+        if spec.size == 0 || spec.count == 0 {
+            return Err(Error::invalid(format!("{} patches of size {} are empty", spec.count, spec.size)));
+        }
+        let fits = |&i: &usize| {
+            let image = &set.images()[i];
+            image.height() >= spec.size && image.width() >= spec.size
+        };
+        let usable: Vec<usize> = (0..set.len()).filter(fits).collect();
+        if usable.is_empty() {
+            return Err(Error::invalid(format!(
+                "no image is as large as a patch of {0} x {0} pixels; choose smaller patches or larger images",
+                spec.size
+            )));
+        }
+        if usable.len() < set.len() {
+            let small = set.len() - usable.len();
+            tracing::warn!("{small} images are smaller than {0} x {0} pixels and give no patches", spec.size);
+        }
+        let places = (0..spec.count)
+            .map(|i| {
+                let image = usable[i % usable.len()];
+                let mut rng = stream(spec.seed, Purpose::PatchPlace, 0, i as u64);
+                Place {
+                    image,
+                    top: below(&mut rng, set.images()[image].height() - spec.size + 1),
+                    left: below(&mut rng, set.images()[image].width() - spec.size + 1),
+                    turn: Symmetry::nth(if spec.augment { below(&mut rng, 8) } else { 0 }),
+                }
+            })
+            .collect();
+        Ok(Self { set, spec, places })
+    }
+
+    /// How many patches.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Never true: an empty set of patches is refused.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What was asked for.
+    pub fn spec(&self) -> &PatchSpec {
+        &self.spec
+    }
+
+    /// 1 or 3.
+    pub fn channels(&self) -> usize {
+        self.set.channels().count()
+    }
+
+    /// Values in one patch: channels x size x size.
+    pub fn values(&self) -> usize {
+        self.channels() * self.spec.size * self.spec.size
+    }
+
+    /// Fills `x` with the clean patches `indices` and `z` with their noisy versions, patch after patch, each
+    /// planar. The noise of a patch depends on its index and on `noise_epoch` alone: pass 0 always for noise
+    /// fixed once, the epoch's number for fresh noise in each.
+    ///
+    /// # Panics
+    /// If a buffer does not hold exactly the patches asked for, or an index is out of range.
+    pub fn fill(&self, indices: &[usize], noise_epoch: u64, x: &mut [f32], z: &mut [f32]) {
+        let values = self.values();
+        assert_eq!(x.len(), indices.len() * values, "the buffer for clean patches has the wrong size");
+        assert_eq!(z.len(), x.len(), "the buffer for noisy patches has the wrong size");
+        x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(indices).for_each(
+            |((x, z), &i)| {
+                self.cut(i, x);
+                z.copy_from_slice(x);
+                let mut rng = stream(self.spec.seed, Purpose::PatchNoise, noise_epoch, i as u64);
+                add_gaussian_in_place(&mut rng, self.spec.sigma, z);
+            },
+        );
+    }
+
+    fn cut(&self, i: usize, x: &mut [f32]) {
+        let Place { image, top, left, turn } = self.places[i];
+        let image = &self.set.images()[image];
+        let size = self.spec.size;
+        for (c, plane) in x.chunks_exact_mut(size * size).enumerate() {
+            turn.copy(&image.plane(c)[top * image.width() + left..], image.width(), plane, size);
+        }
+    }
+}

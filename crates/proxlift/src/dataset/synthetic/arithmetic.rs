@@ -1,0 +1,60 @@
+//! Functions with the same bits everywhere: sums and products only, where the system's would differ in the last
+//! digit from one platform to the next.
+
+use rand::Rng;
+
+use crate::image::random::unit;
+
+/// `2^x`, to seven digits, for `|x| < 100`.
+pub(super) fn exp2(x: f32) -> f32 {
+    let whole = floor(x);
+    let t = (x - whole as f32) * std::f32::consts::LN_2;
+    // Taylor series of e^t on [0, ln 2].
+    let tail = 1.0 + t / 5.0 * (1.0 + t / 6.0 * (1.0 + t / 7.0));
+    let fraction = 1.0 + t * (1.0 + t / 2.0 * (1.0 + t / 3.0 * (1.0 + t / 4.0 * tail)));
+    fraction * f32::from_bits(((whole + 127) as u32) << 23)
+}
+
+/// `sin(2 pi x)`, to three digits: a parabola and its correction.
+pub(super) fn sine(x: f32) -> f32 {
+    let t = x - floor(x + 0.5) as f32;
+    let parabola = 8.0 * t * (1.0 - 2.0 * t.abs());
+    parabola * (0.775 + 0.225 * parabola.abs())
+}
+
+/// The integer below `x`; without the call that `f32::floor` is on plain x86-64.
+pub(super) fn floor(x: f32) -> i32 {
+    let toward_zero = x as i32;
+    toward_zero - i32::from(toward_zero as f32 > x)
+}
+
+/// Uniform in `[low, high)`.
+pub(super) fn range(rng: &mut impl Rng, low: f32, high: f32) -> f32 {
+    low + (high - low) * unit(rng)
+}
+
+/// `base * 2^e` with `e` uniform in `[0, octaves)`.
+pub(super) fn log_uniform(rng: &mut impl Rng, base: f32, octaves: f32) -> f32 {
+    base * exp2(octaves * unit(rng))
+}
+
+/// Mean 0, standard deviation 1, bell-shaped and bounded: the sum of six uniform numbers.
+pub(super) fn bell(rng: &mut impl Rng) -> f32 {
+    let sum: f32 = (0..6).map(|_| unit(rng)).sum();
+    (sum - 3.0) * std::f32::consts::SQRT_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approximations_are_close() {
+        for i in -400..400 {
+            let x = i as f32 * 0.0173;
+            assert_eq!(floor(x), x.floor() as i32);
+            assert!((exp2(x) / x.exp2() - 1.0).abs() < 1e-5, "2^{x}");
+            assert!((sine(x) - (std::f32::consts::TAU * x).sin()).abs() < 2e-3, "sine of {x} turns");
+        }
+    }
+}
