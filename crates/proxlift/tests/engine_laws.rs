@@ -354,6 +354,8 @@ fn batches_that_do_not_fit_get_a_sentence() {
     let good = random_batch(SHAPE, 2, 3, 1);
     let gray = random_batch(SHAPE, 2, 1, 1);
     let wide = Field::zeros(2, 3, Architecture { kernel: 5, ..SHAPE }.grid(19, 22).unwrap());
+    let single = random_batch(SHAPE, 1, 3, 1);
+    let larger = Field::zeros(2, 3, SHAPE.grid(19, 23).unwrap());
     let engines: [&dyn Engine<f32>; 2] = [&Cpu::new(), &Reference];
     for engine in engines {
         let pass = |z: &Field<f32>, x: &Field<f32>, samples: usize| {
@@ -364,7 +366,20 @@ fn batches_that_do_not_fit_get_a_sentence() {
         explains(pass(&gray, &good, 2), &["1 channels", "3"]);
         explains(pass(&good, &gray, 2), &["1 channels", "3"]);
         explains(pass(&wide, &wide, 2), &["kernel size"]);
+        explains(pass(&good, &single, 2), &["2 images", "1 of"]);
+        explains(pass(&good, &larger, 2), &["22x19", "23x19"]);
+        explains(pass(&good, &good, 1), &["batch of 1", "2 samples"]);
+        explains(pass(&good, &good, 3), &["batch of 3", "2 samples"]);
+        let mut foreign = Gradients::zeros(&network(Architecture { depth: 5, ..SHAPE }), 2);
+        let refused = engine.training_pass(&net, Reverse::Backprop, &good, &good, &mut foreign);
+        explains(refused, &["another shape"]);
+        // Where there is no Result, the same sentences come from assertions.
+        for (z, output) in [(&gray, &gray), (&good, &single), (&wide, &wide)] {
+            let denoise = || engine.denoise(&net, z, &mut output.clone());
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(denoise)).is_err());
+        }
     }
+    explains(Lifted::new(&net, good.clone(), single), &["2 images", "1 of"]);
     explains(Lifted::new(&net, gray.clone(), good.clone()), &["1 channels", "3"]);
     explains(Lifted::new(&net, good.clone(), gray), &["1 channels", "3"]);
     explains(Lifted::new(&net, wide.clone(), wide), &["kernel size"]);
