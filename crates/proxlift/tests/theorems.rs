@@ -273,16 +273,21 @@ fn the_energy_is_strongly_convex_in_each_u() {
 #[test]
 fn the_penalty_is_at_least_half_the_squared_distance() {
     for architecture in shapes() {
-        let net = network(architecture, 0.2);
-        let lifted = lifted_at_random(&net, 3);
-        let energy = lifted.energy(&Reference, &net, MU);
-        for k in 1..architecture.depth {
-            let mut s = lifted.v[k].clone();
-            Reference.activate(net.layer(k), &lifted.v[k], &mut s);
-            for sample in 0..SAMPLES {
-                let distance = 0.5 * squared_distance(lifted.u[k].sample(sample), s.sample(sample));
-                let penalty = energy.penalties[k - 1][sample];
-                assert!(distance > 0.0 && penalty >= distance * (1.0 - 1e-14), "{penalty} < {distance}");
+        // In wide boxes nothing saturates, and the two are equal.
+        for (lambda, equal) in [(0.2, false), (1e6, true)] {
+            let net = network(architecture, lambda);
+            let mut lifted = lifted_at_random(&network(architecture, 0.2), 3);
+            lifted.refresh(&Reference, &net);
+            let energy = lifted.energy(&Reference, &net, MU);
+            for k in 1..architecture.depth {
+                let mut s = lifted.v[k].clone();
+                Reference.activate(net.layer(k), &lifted.v[k], &mut s);
+                for sample in 0..SAMPLES {
+                    let distance = 0.5 * squared_distance(lifted.u[k].sample(sample), s.sample(sample));
+                    let penalty = energy.penalties[k - 1][sample];
+                    assert!(distance > 0.0 && penalty >= distance * (1.0 - 1e-13), "{penalty} < {distance}");
+                    assert_eq!(penalty <= distance * (1.0 + 1e-13), equal, "{penalty} and {distance}");
+                }
             }
         }
     }
