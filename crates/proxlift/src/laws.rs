@@ -9,8 +9,9 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::Real;
-use crate::operator::LinearOperator;
+use crate::engine::{Engine, Field, Grid};
 use crate::operator::sum::{inner, squared, sum2};
+use crate::operator::{Filters, LinearOperator};
 use crate::prox::Prox;
 
 /// Standard normal numbers from a seed: the fields the laws are tried on.
@@ -30,6 +31,77 @@ pub fn adjoint_mismatch<T: Real>(op: &(impl LinearOperator<T> + ?Sized), seed: u
     op.adjoint(&y, &mut ly);
     let scale = (squared(&lx) * squared(&y)).sqrt().max((squared(&ly) * squared(&x)).sqrt());
     relative((inner(&lx, &y) - inner(&x, &ly)).abs(), scale)
+}
+
+/// An engine's convolution on a batch, `lift` and `residual` at `z = 0`, as the operator that the laws take.
+///
+/// Batches are planar, `[sample][channel][y][x]`.
+pub struct Convolved<'a, T: Real> {
+    /// Who computes.
+    pub engine: &'a dyn Engine<T>,
+    /// The filters of `L`.
+    pub theta: &'a Filters<T>,
+    /// Samples in the batch.
+    pub samples: usize,
+    /// The shape of the images.
+    pub grid: Grid,
+}
+
+impl<T: Real> Convolved<'_, T> {
+    fn field(&self, channels: usize, planar: &[T]) -> Field<T> {
+        Field::from_planar(self.samples, channels, self.grid, planar).expect("a batch that fits")
+    }
+
+    /// The planar numbers of what the engine wrote, all NaN if it wrote into a gap.
+    fn read(field: &Field<T>, out: &mut [T]) {
+        out.copy_from_slice(&field.to_planar());
+        let written = field.data().iter().filter(|x| !x.is_zero()).count();
+        if written > out.iter().filter(|x| !x.is_zero()).count() {
+            out.fill(T::nan());
+        }
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Convolved<'_, T> {
+    fn domain_len(&self) -> usize {
+        self.samples * self.theta.channels() * self.grid.pixels()
+    }
+
+    fn range_len(&self) -> usize {
+        self.samples * self.theta.features() * self.grid.pixels()
+    }
+
+    fn apply(&self, x: &[T], y: &mut [T]) {
+        let mut u = self.field(self.theta.features(), y);
+        self.engine.lift(self.theta, &self.field(self.theta.channels(), x), &mut u);
+        Self::read(&u, y);
+    }
+
+    fn adjoint(&self, y: &[T], x: &mut [T]) {
+        let mut r = self.field(self.theta.channels(), x);
+        let zero = Field::zeros(self.samples, self.theta.channels(), self.grid);
+        self.engine.residual(self.theta, &self.field(self.theta.features(), y), &zero, &mut r);
+        Self::read(&r, x);
+    }
+}
+
+/// The engine's weight gradient, `scale corr(x, d)` added to some start `g`, against what it is the gradient of:
+/// `|<theta, g + scale corr(x, d)> - <theta, g> - scale <d, L x>|` for random `x`, `d`, `g`, relative to the sizes of
+/// its terms.
+pub fn correlation_mismatch<T: Real>(op: &Convolved<'_, T>, scale: T, seed: u64) -> f64 {
+    let (theta, x) = (op.theta.weights(), random_field::<T>(op.domain_len(), seed));
+    let d = random_field::<T>(op.range_len(), seed.wrapping_add(1));
+    let mut gradient = op.theta.clone();
+    gradient.weights_mut().copy_from_slice(&random_field(theta.len(), seed.wrapping_add(2)));
+    let start = inner(theta, gradient.weights());
+    let mut lx = vec![T::nan(); d.len()];
+    op.apply(&x, &mut lx);
+    let (image, features) = (op.field(op.theta.channels(), &x), op.field(op.theta.features(), &d));
+    op.engine.correlate(scale, &image, &features, &mut gradient);
+    let reached = inner(theta, gradient.weights());
+    let size = (squared(theta) * squared(gradient.weights())).sqrt();
+    let size = size.max(scale.to_double().abs() * (squared(&d) * squared(&lx)).sqrt());
+    relative((reached - start - scale.to_double() * inner(&d, &lx)).abs(), size)
 }
 
 /// Moreau: `||prox_{tau psi}(v) + tau prox_{psi* / tau}(v / tau) - v|| / ||v||`, and the Fenchel equality

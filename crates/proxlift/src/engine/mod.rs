@@ -19,7 +19,7 @@ pub use reference::Reference;
 
 use crate::network::{Layer, Network};
 use crate::operator::Filters;
-use crate::{Real, Result};
+use crate::{Error, Real, Result};
 
 /// How the error of layer `k` is carried to layer `k - 1` in the reverse pass: what becomes of
 /// `back = dE/du` at the activation `u = s(v)`.
@@ -54,6 +54,21 @@ impl<T: Real> Gradients<T> {
         });
         Self { theta: theta.collect(), loss: vec![0.0; samples] }
     }
+
+    /// Checks that these are gradients for `network` and a batch of `samples`.
+    fn check(&self, network: &Network<T>, samples: usize) -> Result<()> {
+        if self.loss.len() != samples {
+            return Err(Error::invalid(format!(
+                "the gradients were made for a batch of {}, but it has {samples} samples",
+                self.loss.len()
+            )));
+        }
+        let shape = |f: &Filters<T>| (f.features(), f.channels(), f.size());
+        if !self.theta.iter().map(shape).eq(network.theta.iter().map(shape)) {
+            return Err(Error::invalid("the gradients were made for a network of another shape"));
+        }
+        Ok(())
+    }
 }
 
 /// The operations of a layer on a batch. All buffers are lent; shapes are checked by assertion.
@@ -83,12 +98,15 @@ pub trait Engine<T: Real>: Sync {
     fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]);
 
     /// The whole network, `x^ = G(z)`.
+    ///
+    /// # Panics
+    /// When the batch does not fit the network ([`Network::check_batch`]) or the output does not fit the batch.
     fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>);
 
     /// Forward, reverse sweep and all weight gradients of a batch, from the network's own forward pass.
     ///
     /// # Errors
-    /// When the batch does not fit the network.
+    /// When the batch does not fit the network, or its clean images or the gradients do not fit the batch.
     fn training_pass(
         &self,
         network: &Network<T>,

@@ -109,6 +109,7 @@ impl<T: Real> Engine<T> for Reference {
     }
 
     fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>) {
+        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         let Architecture { depth, features, .. } = network.architecture();
         let mut u = Field::zeros(z.samples(), features, z.grid());
         let (mut v, mut r) = (u.clone(), z.clone());
@@ -129,8 +130,8 @@ impl<T: Real> Engine<T> for Reference {
         x: &Field<T>,
         gradients: &mut Gradients<T>,
     ) -> Result<()> {
-        network.check_batch(z)?;
-        network.check_batch(x)?;
+        network.check_pair(z, x)?;
+        gradients.check(network, z.samples())?;
         let Architecture { depth, features, .. } = network.architecture();
         for theta in &mut gradients.theta {
             theta.weights_mut().fill(T::zero());

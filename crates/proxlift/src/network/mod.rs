@@ -223,6 +223,23 @@ impl<T: Real> Network<T> {
         Ok(())
     }
 
+    /// Checks that a batch fits the network, and `other`, its clean images or its output, fits the batch.
+    ///
+    /// # Errors
+    /// As [`Network::check_batch`], and when the two differ in samples or size.
+    pub fn check_pair(&self, images: &Field<T>, other: &Field<T>) -> Result<()> {
+        self.check_batch(images)?;
+        self.check_batch(other)?;
+        let shape = |f: &Field<T>| (f.samples(), f.grid().width(), f.grid().height());
+        let ((n, w, h), (other_n, other_w, other_h)) = (shape(images), shape(other));
+        if (n, w, h) != (other_n, other_w, other_h) {
+            return Err(Error::invalid(format!(
+                "{n} images of {w}x{h} pixels are paired with {other_n} of {other_w}x{other_h}"
+            )));
+        }
+        Ok(())
+    }
+
     /// The same network in another precision.
     pub fn cast<U: Real>(&self) -> Network<U> {
         Network {

@@ -71,8 +71,7 @@ impl<T: Real> Lifted<T> {
     /// # Errors
     /// When the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
-        network.check_batch(&z)?;
-        network.check_batch(&x)?;
+        network.check_pair(&z, &x)?;
         let Architecture { depth, features, channels, .. } = network.architecture();
         let (samples, grid) = (z.samples(), z.grid());
         let fields = |channels: usize, first: usize| {

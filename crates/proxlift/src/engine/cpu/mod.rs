@@ -164,6 +164,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn denoise(&self, network: &Network<f32>, z: &Field<f32>, output: &mut Field<f32>) {
+        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         let architecture = network.architecture();
         let grid = z.grid();
         let halo = architecture.receptive_radius();
@@ -223,8 +224,8 @@ impl Engine<f32> for Cpu {
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,
     ) -> Result<()> {
-        network.check_batch(z)?;
-        network.check_batch(x)?;
+        network.check_pair(z, x)?;
+        gradients.check(network, z.samples())?;
         let architecture = network.architecture();
         let stencil = self.shelf.stencil(architecture, z.grid());
         let (weights, per_layer) = (architecture.parameters(), architecture.layer_parameters());

@@ -1,0 +1,192 @@
+//! Memory is sized once and lent: what the fast engine and a lifted batch allocate, counted.
+//!
+//! One test only, since the allocator counts for the whole program.
+
+use proxlift::engine::{Cpu, Engine, Field, Gradients, Reverse};
+use proxlift::laws::random_field;
+use proxlift::network::{Architecture, Network};
+use proxlift::operator::Filters;
+use proxlift::training::Lifted;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// The system's allocator, and its books.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static TOTAL: AtomicUsize = AtomicUsize::new(0);
+
+fn book(bytes: usize) {
+    TOTAL.fetch_add(bytes, SeqCst);
+    let live = LIVE.fetch_add(bytes, SeqCst) + bytes;
+    PEAK.fetch_max(live, SeqCst);
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        book(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        book(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), SeqCst);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both blocks may be alive while the contents move.
+        book(size);
+        LIVE.fetch_sub(layout.size(), SeqCst);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a call allocated in all, and by how much it raised the memory in use at its peak.
+#[derive(Clone, Copy, Debug)]
+struct Bytes {
+    allocated: usize,
+    peak: usize,
+}
+
+fn measure(f: impl FnOnce()) -> Bytes {
+    let (total, live) = (TOTAL.load(SeqCst), LIVE.load(SeqCst));
+    PEAK.store(live, SeqCst);
+    f();
+    Bytes { allocated: TOTAL.load(SeqCst) - total, peak: PEAK.load(SeqCst).saturating_sub(live) }
+}
+
+/// The least that one of several calls allocates, once a first few have sized the memory. (The least, because which
+/// thread first takes part when is up to the system.)
+fn steady(mut f: impl FnMut()) -> usize {
+    (0..3).for_each(|_| f());
+    (0..5).map(|_| measure(&mut f).allocated).min().unwrap()
+}
+
+const SHAPE: Architecture = Architecture { depth: 15, features: 16, kernel: 3, channels: 1 };
+const SIDE: usize = 32;
+
+fn network() -> Network<f32> {
+    let theta = (0..=SHAPE.depth).map(|k| {
+        let weights = random_field::<f32>(SHAPE.layer_parameters(), k as u64);
+        Filters::new(SHAPE.features, SHAPE.channels, SHAPE.kernel, weights.iter().map(|w| 0.1 * w).collect())
+            .unwrap()
+    });
+    Network::new(theta.collect(), vec![0.5; SHAPE.depth - 1], vec![0.1; SHAPE.features]).unwrap()
+}
+
+fn images(samples: usize, side: usize) -> Field<f32> {
+    let grid = SHAPE.grid(side, side).unwrap();
+    Field::from_planar(samples, 1, grid, &random_field(samples * grid.pixels(), 1)).unwrap()
+}
+
+/// `u_k` and `v_k`, `k = 1..K-1`, of a batch.
+fn stored(samples: usize) -> usize {
+    2 * (SHAPE.depth - 1) * SHAPE.features * SIDE * SIDE * size_of::<f32>() * samples
+}
+
+/// What rayon may take for its own queues, whatever the batch.
+const QUEUES: usize = 4 << 10;
+
+fn training_passes_allocate_nothing(threads: usize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let net = network();
+    let mut last = 0;
+    for samples in [10, 50] {
+        let (engine, z) = (Cpu::new(), images(samples, SIDE));
+        let mut gradients = Gradients::zeros(&net, samples);
+        for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.1 }] {
+            let pass = || {
+                pool.install(|| engine.training_pass(&net, rule, &z, &z, &mut gradients)).unwrap();
+            };
+            let bytes = steady(pass);
+            println!("{threads} threads, {samples} samples: a training pass allocates {bytes} bytes");
+            assert!(bytes < QUEUES, "{bytes} bytes in a training pass of {samples} on {threads} threads");
+            last = bytes;
+        }
+    }
+    // Many passes in one go: nothing accumulates either.
+    let (engine, z) = (Cpu::new(), images(10, SIDE));
+    let mut gradients = Gradients::zeros(&net, 10);
+    let bytes = pool.install(|| {
+        steady(|| {
+            for _ in 0..10 {
+                engine.training_pass(&net, Reverse::Backprop, &z, &z, &mut gradients).unwrap();
+            }
+        })
+    });
+    println!(
+        "{threads} threads: ten passes inside the pool allocate {bytes} bytes (outside, the last: {last})"
+    );
+    assert!(bytes < QUEUES, "{bytes} bytes in ten passes on {threads} threads");
+}
+
+fn the_first_training_pass_needs_little_more_than_u_and_v(threads: usize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let (net, engine, z) = (network(), Cpu::new(), images(50, SIDE));
+    let mut gradients = Gradients::zeros(&net, 50);
+    let rule = Reverse::Lifted { mu: 0.1 };
+    let bytes =
+        measure(|| pool.install(|| engine.training_pass(&net, rule, &z, &z, &mut gradients)).unwrap());
+    // u and v of the samples at work, one a thread, and the gradients of every sample.
+    let summands = 50 * SHAPE.parameters() * size_of::<f32>();
+    let bound = 3 * stored(threads) / 2 + summands;
+    println!("{threads} threads: the first pass peaks at {bytes:?}; {} are u and v of a batch", stored(50));
+    assert!(bytes.peak > stored(1), "the allocator does not count");
+    assert!(bytes.peak <= bound, "{bytes:?}, more than {bound}");
+    assert!(2 * bytes.peak <= 3 * stored(50));
+}
+
+fn a_lifted_batch_needs_little_more_than_u_and_v() {
+    let (net, engine, z) = (network(), Cpu::new(), images(50, SIDE));
+    let x = z.clone();
+    let mut lifted = None;
+    let bytes = measure(|| {
+        let mut batch = Lifted::new(&net, z, x).unwrap();
+        batch.anchor(&engine, &net);
+        lifted = Some(batch);
+    });
+    println!("a lifted batch of 50 peaks at {bytes:?}; its u and v are {}", stored(50));
+    assert!(bytes.peak >= stored(50) && 2 * bytes.peak <= 3 * stored(50), "{bytes:?}");
+    // Anchoring again and the gradients reuse that memory.
+    let mut lifted = lifted.unwrap();
+    let mut gradients = Gradients::zeros(&net, 50);
+    let mut u = lifted.u.clone();
+    let again = steady(|| {
+        lifted.anchor(&engine, &net);
+        lifted.theta_gradients(&engine, &net, 0.1, &mut gradients.theta);
+        lifted.u_gradients(&engine, &net, 0.1, &mut u);
+    });
+    println!("anchoring and all gradients of a lifted batch allocate {again} bytes");
+    assert!(again < 4 * QUEUES, "{again}");
+}
+
+fn denoising_allocates_its_list_of_tasks_only(threads: usize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let net = network();
+    for (samples, side) in [(1, 32), (50, 32), (1, 256)] {
+        let (engine, z) = (Cpu::new(), images(samples, side));
+        let mut output = z.clone();
+        let bytes = steady(|| pool.install(|| engine.denoise(&net, &z, &mut output)));
+        println!("{threads} threads: denoising {samples} of {side} x {side} allocates {bytes} bytes");
+        // A task is a sample, a band, and the rows of each channel: 40 bytes and 16 a channel, in lists that double.
+        let tasks = samples * threads;
+        assert!(bytes < QUEUES + 200 * tasks, "{bytes} bytes for {tasks} tasks");
+    }
+}
+
+#[test]
+fn memory_is_sized_once_and_lent() {
+    for threads in [1, 2] {
+        the_first_training_pass_needs_little_more_than_u_and_v(threads);
+        training_passes_allocate_nothing(threads);
+        denoising_allocates_its_list_of_tasks_only(threads);
+    }
+    a_lifted_batch_needs_little_more_than_u_and_v();
+}
