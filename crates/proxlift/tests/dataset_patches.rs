@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proxlift::dataset::{Batches, ImageSet, Order, PatchSpec, Patches};
+use proxlift::dataset::{Batches, ImageSet, Order, PatchSpec, Patches, Visit};
 use proxlift::image::{Channels, Image, symmetry::Symmetry};
 
 const SPEC: PatchSpec = PatchSpec { size: 5, count: 40, augment: true, sigma: 0.1, seed: 11 };
@@ -19,7 +19,7 @@ fn set(sizes: &[(usize, usize)], channels: Channels) -> Arc<ImageSet> {
 fn fill(patches: &Patches, indices: &[usize], epoch: u64) -> (Vec<f32>, Vec<f32>) {
     let n = indices.len() * patches.values();
     let (mut x, mut z) = (vec![f32::NAN; n], vec![f32::NAN; n]);
-    patches.fill(indices, epoch, &mut x, &mut z);
+    patches.fill(indices, Visit { place: 0, noise: epoch }, &mut x, &mut z);
     (x, z)
 }
 

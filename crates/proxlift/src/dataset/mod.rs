@@ -8,5 +8,5 @@ mod set;
 pub mod synthetic;
 
 pub use batches::{Batches, Order};
-pub use patches::{PatchSpec, Patches};
+pub use patches::{PatchSpec, Patches, Visit};
 pub use set::ImageSet;

@@ -30,20 +30,21 @@ pub struct PatchSpec {
 pub struct Patches {
     set: Arc<ImageSet>,
     spec: PatchSpec,
-    places: Vec<Place>,
+    /// The images that are large enough.
+    usable: Vec<usize>,
 }
 
-/// Where a patch was cut and how it was turned.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    image: usize,
-    top: usize,
-    left: usize,
-    turn: Symmetry,
+/// Which draw of places and of noise a visit to a patch gets: 0 always for the same, an epoch's number for fresh ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Visit {
+    /// The draw of the place and symmetry.
+    pub place: u64,
+    /// The draw of the noise.
+    pub noise: u64,
 }
 
 impl Patches {
-    /// Draws the places. Images smaller than a patch are passed over with a warning; it is an error if none is left.
+    /// The patches of `set`. Images smaller than a patch are passed over with a warning; it is an error if none is left.
     pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
         check_sigma(spec.sigma)?;
         if spec.size == 0 || spec.count == 0 {
@@ -64,29 +65,17 @@ impl Patches {
             let small = set.len() - usable.len();
             tracing::warn!("{small} images are smaller than {0} x {0} pixels and give no patches", spec.size);
         }
-        let places = (0..spec.count)
-            .map(|i| {
-                let image = usable[i % usable.len()];
-                let mut rng = stream(spec.seed, Purpose::PatchPlace, 0, i as u64);
-                Place {
-                    image,
-                    top: below(&mut rng, set.images()[image].height() - spec.size + 1),
-                    left: below(&mut rng, set.images()[image].width() - spec.size + 1),
-                    turn: Symmetry::nth(if spec.augment { below(&mut rng, 8) } else { 0 }),
-                }
-            })
-            .collect();
-        Ok(Self { set, spec, places })
+        Ok(Self { set, spec, usable })
     }
 
     /// How many patches.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.spec.count
     }
 
     /// Never true: an empty set of patches is refused.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.spec.count == 0
     }
 
     /// What was asked for.
@@ -105,29 +94,31 @@ impl Patches {
     }
 
     /// Fills `x` with the clean patches `indices` and `z` with their noisy versions, patch after patch, each
-    /// planar. The noise of a patch depends on its index and on `noise_epoch` alone: pass 0 always for noise
-    /// fixed once, the epoch's number for fresh noise in each.
+    /// planar. A patch depends on its index and on `visit` alone.
     ///
     /// # Panics
-    /// If a buffer does not hold exactly the patches asked for, or an index is out of range.
-    pub fn fill(&self, indices: &[usize], noise_epoch: u64, x: &mut [f32], z: &mut [f32]) {
+    /// If a buffer does not hold exactly the patches asked for.
+    pub fn fill(&self, indices: &[usize], visit: Visit, x: &mut [f32], z: &mut [f32]) {
         let values = self.values();
         assert_eq!(x.len(), indices.len() * values, "the buffer for clean patches has the wrong size");
         assert_eq!(z.len(), x.len(), "the buffer for noisy patches has the wrong size");
         x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(indices).for_each(
             |((x, z), &i)| {
-                self.cut(i, x);
+                self.cut(i, visit.place, x);
                 z.copy_from_slice(x);
-                let mut rng = stream(self.spec.seed, Purpose::PatchNoise, noise_epoch, i as u64);
+                let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
                 add_gaussian_in_place(&mut rng, self.spec.sigma, z);
             },
         );
     }
 
-    fn cut(&self, i: usize, x: &mut [f32]) {
-        let Place { image, top, left, turn } = self.places[i];
-        let image = &self.set.images()[image];
+    fn cut(&self, i: usize, draw: u64, x: &mut [f32]) {
+        let image = &self.set.images()[self.usable[i % self.usable.len()]];
         let size = self.spec.size;
+        let mut rng = stream(self.spec.seed, Purpose::PatchPlace, draw, i as u64);
+        let top = below(&mut rng, image.height() - size + 1);
+        let left = below(&mut rng, image.width() - size + 1);
+        let turn = Symmetry::nth(if self.spec.augment { below(&mut rng, 8) } else { 0 });
         for (c, plane) in x.chunks_exact_mut(size * size).enumerate() {
             turn.copy(&image.plane(c)[top * image.width() + left..], image.width(), plane, size);
         }

@@ -170,7 +170,7 @@ impl<T: Real> Engine<T> for Reference {
                 let (iy, ix) = (y as isize, x as isize);
                 let (vk, b, lambda) = (v[k].at(s, j, iy, ix), back.at(s, j, iy, ix), layer.lambda[j]);
                 *d.at_mut(s, j, y, x) = match rule {
-                    Reverse::Backprop if vk.abs() <= lambda => b,
+                    Reverse::Backprop if vk.abs() < lambda => b,
                     Reverse::Backprop => T::zero(),
                     Reverse::Lifted { .. } => clip(vk, lambda) - clip(vk - b, lambda),
                 };

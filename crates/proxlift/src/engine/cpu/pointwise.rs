@@ -8,7 +8,7 @@ use fearless_simd::{Simd, prelude::*};
 pub(super) trait Activation: Copy + Sync {
     /// `s(v)`.
     fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s;
-    /// `s'(v) back`.
+    /// `s'(v) back`, with `s' = 0` where it jumps.
     fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s;
 }
 
@@ -25,7 +25,7 @@ impl Activation for Clip<'_> {
 
     #[inline(always)]
     fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
-        let inside = v.abs().simd_le(S::f32s::splat(simd, self.0[j]));
+        let inside = v.abs().simd_lt(S::f32s::splat(simd, self.0[j]));
         inside.select(back, S::f32s::splat(simd, 0.0))
     }
 }
