@@ -2,8 +2,11 @@
 
 mod bench;
 mod completions;
+mod denoise;
+mod denoiser;
 mod flags;
 mod output;
+mod plan;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,12 +31,15 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  proxlift denoise photo.png --method tv                   total variation: needs no model
+  proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
 Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
 
 #[derive(Subcommand)]
 enum Command {
+    Denoise(denoise::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
 }
@@ -41,6 +47,7 @@ enum Command {
 impl Command {
     fn run(&self) -> anyhow::Result<()> {
         match self {
+            Self::Denoise(arguments) => denoise::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }
