@@ -4,9 +4,11 @@ mod bench;
 mod completions;
 mod denoise;
 mod denoiser;
+mod evaluate;
 mod flags;
 mod output;
 mod plan;
+mod scores;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   proxlift denoise photo.png --method tv                   total variation: needs no model
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
+  proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
 Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
@@ -40,6 +43,7 @@ Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 
 #[derive(Subcommand)]
 enum Command {
     Denoise(denoise::Arguments),
+    Evaluate(evaluate::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
 }
@@ -48,6 +52,7 @@ impl Command {
     fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Denoise(arguments) => denoise::run(arguments),
+            Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }
