@@ -5,7 +5,9 @@ mod completions;
 mod denoise;
 mod denoiser;
 mod evaluate;
+mod filter_sheet;
 mod flags;
+mod inspect;
 mod output;
 mod plan;
 mod scores;
@@ -36,6 +38,7 @@ Examples:
   proxlift denoise photo.png --method tv                   total variation: needs no model
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
+  proxlift inspect m.safetensors --filters filters.png     what is inside a model
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
 Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
@@ -44,6 +47,7 @@ Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 
 enum Command {
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
+    Inspect(inspect::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
 }
@@ -53,6 +57,7 @@ impl Command {
         match self {
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
+            Self::Inspect(arguments) => inspect::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }
