@@ -1,6 +1,6 @@
 //! `proxlift bench`: how fast the engine is, against what the machine's multiply-add units can do.
 
-use anyhow::Context;
+use crate::output;
 use proxlift::engine::cpu::peak::fma_peak_gflops;
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reverse};
 use proxlift::laws::random_field;
@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// The yardstick is the machine's pure multiply-add peak on the same threads in the same run. Times are the best of
 /// many repetitions, the peak's too, so that other programs disturb both alike.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  proxlift bench                                             the whole table
+  proxlift bench --short --json --threads 1                  two figures, for scripts")]
 pub struct Arguments {
     /// Threads to use [default: all cores]
     #[arg(long)]
@@ -40,19 +44,14 @@ const PATCH: (usize, usize) = (32, 32);
 /// Height and width of the images of BSD.
 const IMAGE: (usize, usize) = (321, 481);
 
+/// Measures, or exports.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let threads = arguments.threads.unwrap_or_else(rayon::current_num_threads);
-    if threads == 0 || threads > 1024 {
-        return Err(
-            proxlift::Error::invalid(format!("--threads is {threads}, but 1 to 1024 make sense")).into()
-        );
-    }
     if !(arguments.seconds > 0.0 && arguments.seconds <= 3600.0) {
         let reason = format!("--seconds is {}, but it must be above 0 and at most 3600", arguments.seconds);
         return Err(proxlift::Error::invalid(reason).into());
     }
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let pool = crate::flags::pool(arguments.threads)?;
+    let threads = pool.current_num_threads();
     pool.install(|| match &arguments.export {
         Some(path) => export(path),
         None => measure(arguments, threads),
@@ -191,23 +190,27 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
             "forward_megapixels_per_second": megapixels_per_second,
             "figures": figures,
         });
-        println!("{}", serde_json::to_string_pretty(&object)?);
-        return Ok(());
+        return output::json(&object);
     }
-    println!("{}, multiply-add peak {peak:.0} GFLOP/s\n", engine.name());
-    println!("{:<28} {:<24} {:>9} {:>8} {:>10}", "work", "operation", "GFLOP/s", "of peak", "time");
+    output::line(format_args!("{}, multiply-add peak {peak:.0} GFLOP/s\n", engine.name()))?;
+    let head = ["work", "operation", "GFLOP/s", "of peak", "time"];
+    output::line(format_args!(
+        "{:<28} {:<24} {:>9} {:>8} {:>10}",
+        head[0], head[1], head[2], head[3], head[4]
+    ))?;
     let mut last = "";
     for Figure { work, operation, gflops, seconds } in &figures {
         let shown = if *work == last { "" } else { work };
-        let share = 100.0 * gflops / peak;
-        println!("{shown:<28} {operation:<24} {gflops:>9.1} {share:>6.0} % {:>7.2} ms", 1e3 * seconds);
+        let (share, time) = (100.0 * gflops / peak, 1e3 * seconds);
+        output::line(format_args!(
+            "{shown:<28} {operation:<24} {gflops:>9.1} {share:>6.0} % {time:>7.2} ms"
+        ))?;
         last = work;
     }
-    println!(
-        "\ntraining {patches_per_second:.0} patches of 32x32 a second, denoising {megapixels_per_second:.1}"
-    );
-    println!("megapixels a second, both with the network K=15, J=16, 3x3, gray");
-    Ok(())
+    output::line(format_args!(
+        "\ntraining {patches_per_second:.0} patches of 32x32 a second, denoising {megapixels_per_second:.1}\n\
+         megapixels a second, both with the network K=15, J=16, 3x3, gray"
+    ))
 }
 
 /// Writes a batch with its network, outputs, losses and back-propagation gradients.
@@ -253,6 +256,5 @@ fn export(path: &PathBuf) -> anyhow::Result<()> {
         .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?;
     std::fs::write(path, safetensors::serialize(views, None)?).map_err(proxlift::Error::io(path))?;
-    println!("wrote {}", path.display());
-    Ok(())
+    output::line(format_args!("wrote {}", path.display()))
 }

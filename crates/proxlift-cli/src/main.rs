@@ -1,36 +1,101 @@
 //! `proxlift`: flags -> plan -> work. The library does the work; this crate only converts.
 
 mod bench;
+mod completions;
+mod denoise;
+mod denoiser;
+mod evaluate;
+mod filter_sheet;
+mod flags;
+mod inspect;
+mod output;
+mod plan;
+mod scores;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Train and run unfolded proximal networks for image denoising, without back-propagation.
 #[derive(Parser)]
-#[command(version, propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "proxlift",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = EXAMPLES)]
 struct Cli {
+    /// No progress and no notes: only results, warnings and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  proxlift denoise photo.png --method tv                   total variation: needs no model
+  proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
+  proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
+  proxlift inspect m.safetensors --filters filters.png     what is inside a model
+
+Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
+Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
+
 #[derive(Subcommand)]
 enum Command {
+    Denoise(denoise::Arguments),
+    Evaluate(evaluate::Arguments),
+    Inspect(inspect::Arguments),
     Bench(bench::Arguments),
+    Completions(completions::Arguments),
+}
+
+impl Command {
+    fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Denoise(arguments) => denoise::run(arguments),
+            Self::Evaluate(arguments) => evaluate::run(arguments),
+            Self::Inspect(arguments) => inspect::run(arguments),
+            Self::Bench(arguments) => bench::run(arguments),
+            Self::Completions(arguments) => completions::run(arguments),
+        }
+    }
 }
 
 /// What bad input gets.
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Bench(arguments) => bench::run(&arguments),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_flags(&error),
     };
-    match result {
+    output::start(cli.quiet);
+    match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough (`| head`).
+        Err(error) if error.is::<output::Closed>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
-            let bad_input = error.downcast_ref::<proxlift::Error>().is_some();
-            ExitCode::from(if bad_input { BAD_INPUT } else { 1 })
+            output::complain("error", &format!("{error:#}"));
+            ExitCode::from(if error.is::<proxlift::Error>() { BAD_INPUT } else { 1 })
         }
     }
+}
+
+/// Help and version go to stdout as they are; a wrong flag gets one line, like any other bad input.
+fn refuse_flags(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 });
+    }
+    let text = error.render().to_string();
+    let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said =
+        said.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    let sentence = said.collect::<Vec<_>>().join(" ");
+    output::complain("error", sentence.trim_start_matches("error: "));
+    ExitCode::from(BAD_INPUT)
 }

@@ -1,0 +1,24 @@
+//! `proxlift completions`: tab completion for shells.
+
+use crate::output;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+/// Print the tab completions of a shell.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  proxlift completions bash > ~/.local/share/bash-completion/completions/proxlift
+  proxlift completions zsh > ~/.zfunc/_proxlift
+  proxlift completions fish > ~/.config/fish/completions/proxlift.fish")]
+pub struct Arguments {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the script.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut crate::Cli::command(), "proxlift", &mut script);
+    output::write(&script)
+}

@@ -1,0 +1,167 @@
+//! Scores of a denoiser on clean pictures, and how they are shown.
+
+use crate::denoiser::Denoiser;
+use crate::output::Progress;
+use proxlift::dataset::ImageSet;
+use proxlift::evaluation::{Peak, Summary, psnr, ssim};
+use proxlift::image::Image;
+use proxlift::image::noise::add_gaussian;
+use proxlift::{Error, Result};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::Instant;
+
+/// The scores of one picture.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Score {
+    /// The picture's file.
+    pub image: String,
+    /// PSNR of the noisy picture at peak 1.
+    pub noisy_psnr: f64,
+    /// SSIM of the noisy picture.
+    pub noisy_ssim: f64,
+    /// PSNR of the estimate at peak 1.
+    pub psnr: f64,
+    /// SSIM of the estimate.
+    pub ssim: f64,
+    /// PSNR of the noisy picture at the peak of the clean one.
+    pub noisy_psnr_image_peak: f64,
+    /// PSNR of the estimate at the peak of the clean picture.
+    pub psnr_image_peak: f64,
+}
+
+/// The scores of a set.
+#[derive(Clone, Debug)]
+pub struct Scores {
+    /// One for each picture, in order.
+    pub per_image: Vec<Score>,
+    /// The level of the noise that was added.
+    pub sigma: f64,
+    /// Where the noise came from.
+    pub seed: u64,
+    /// Time spent denoising.
+    pub seconds: f64,
+    /// Pixels denoised, not counting channels.
+    pub pixels: usize,
+}
+
+/// Adds noise of level `sigma` to the pictures of `set`, denoises and scores them.
+///
+/// Picture `i` has the noise of stream `i` of `seed`, also not clipped. Threads are those of the pool that this is
+/// called in.
+pub fn score(denoiser: &Denoiser, set: &ImageSet, sigma: f64, seed: u64) -> Result<Scores> {
+    score_first(denoiser, set, set.len(), sigma, seed)
+}
+
+/// [`score`] for the first `count` pictures.
+pub fn score_first(
+    denoiser: &Denoiser,
+    set: &ImageSet,
+    count: usize,
+    sigma: f64,
+    seed: u64,
+) -> Result<Scores> {
+    let clean = &set.images()[..count.min(set.len())];
+    let progress = Progress::new(clean.len(), "evaluating");
+    let mut scores = Scores { per_image: Vec::new(), sigma, seed, seconds: 0.0, pixels: 0 };
+    // Pictures at once: enough for all threads, and no more memory than that.
+    let several = 4 * rayon::current_num_threads();
+    for first in (0..clean.len()).step_by(several) {
+        let part = &clean[first..clean.len().min(first + several)];
+        let noisy = part.par_iter().enumerate();
+        let noisy = noisy.map(|(i, image)| add_gaussian(image, sigma as f32, seed, (first + i) as u64));
+        let noisy: Vec<Image> = noisy.collect::<Result<_>>()?;
+        let start = Instant::now();
+        let estimates = denoiser.denoise_all(&noisy)?;
+        scores.seconds += start.elapsed().as_secs_f64();
+        for (i, clean) in part.iter().enumerate() {
+            let name = &set.names()[first + i];
+            let one = score_one(name, clean, &noisy[i], &estimates[i]);
+            scores.per_image.push(one.map_err(|e| Error::file(name, e.to_string()))?);
+            scores.pixels += clean.pixels();
+            progress.step();
+        }
+    }
+    Ok(scores)
+}
+
+fn score_one(name: &Path, clean: &Image, noisy: &Image, estimate: &Image) -> Result<Score> {
+    Ok(Score {
+        image: name.display().to_string(),
+        noisy_psnr: psnr(clean, noisy, Peak::ONE)?,
+        noisy_ssim: ssim(clean, noisy, Peak::ONE)?,
+        psnr: psnr(clean, estimate, Peak::ONE)?,
+        ssim: ssim(clean, estimate, Peak::ONE)?,
+        noisy_psnr_image_peak: psnr(clean, noisy, Peak::CleanMaximum)?,
+        psnr_image_peak: psnr(clean, estimate, Peak::CleanMaximum)?,
+    })
+}
+
+impl Scores {
+    /// Mean and standard deviation of one of the scores.
+    pub fn summary(&self, of: impl Fn(&Score) -> f64) -> Summary {
+        let values: Vec<f64> = self.per_image.iter().map(of).collect();
+        Summary::of(&values).unwrap_or(Summary { count: 0, mean: f64::NAN, std: 0.0 })
+    }
+
+    /// Megapixels denoised in a second.
+    pub fn megapixels_per_second(&self) -> f64 {
+        self.pixels as f64 / self.seconds / 1e6
+    }
+
+    /// The table for people.
+    pub fn table(&self) -> String {
+        let row = |name: &str, peak_one: Summary, ssim: Summary, image_peak: Summary| {
+            let (peak_one, image_peak) = (format!("{peak_one:.2}"), format!("{image_peak:.2}"));
+            format!("{name:<10} {peak_one:>16} {:>18} {image_peak:>16}", format!("{ssim:.4}"))
+        };
+        [
+            format!("{:<10} {:>16} {:>18} {:>16}", "", "PSNR (peak 1)", "SSIM", "PSNR (own peak)"),
+            row(
+                "noisy",
+                self.summary(|s| s.noisy_psnr),
+                self.summary(|s| s.noisy_ssim),
+                self.summary(|s| s.noisy_psnr_image_peak),
+            ),
+            row(
+                "denoised",
+                self.summary(|s| s.psnr),
+                self.summary(|s| s.ssim),
+                self.summary(|s| s.psnr_image_peak),
+            ),
+        ]
+        .join("\n")
+    }
+
+    /// One line for each picture.
+    pub fn per_image_table(&self) -> String {
+        let head = format!("{:>10} {:>10} {:>10} {:>10}  picture", "noisy dB", "dB", "noisy SSIM", "SSIM");
+        let rows = self.per_image.iter().map(|s| {
+            let Score { noisy_psnr, psnr, noisy_ssim, ssim, image, .. } = s;
+            format!("{noisy_psnr:>10.2} {psnr:>10.2} {noisy_ssim:>10.4} {ssim:>10.4}  {image}")
+        });
+        std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The object for programs; a score that is infinite becomes `null`.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let (psnr, ssim) = (self.summary(|s| s.psnr), self.summary(|s| s.ssim));
+        let entries = [
+            ("images", json!(self.per_image.len())),
+            ("sigma", json!(self.sigma)),
+            ("seed", json!(self.seed)),
+            ("noisy_psnr", json!(self.summary(|s| s.noisy_psnr).mean)),
+            ("noisy_ssim", json!(self.summary(|s| s.noisy_ssim).mean)),
+            ("psnr", json!(psnr.mean)),
+            ("psnr_std", json!(psnr.std)),
+            ("ssim", json!(ssim.mean)),
+            ("ssim_std", json!(ssim.std)),
+            ("noisy_psnr_image_peak", json!(self.summary(|s| s.noisy_psnr_image_peak).mean)),
+            ("psnr_image_peak", json!(self.summary(|s| s.psnr_image_peak).mean)),
+            ("seconds", json!(self.seconds)),
+            ("megapixels_per_second", json!(self.megapixels_per_second())),
+        ];
+        entries.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}

@@ -1,0 +1,171 @@
+//! `evaluate`, `inspect`, `bench`, `completions` and the program as a whole.
+
+mod common;
+
+use common::Desk;
+use proxlift::image::Channels::Rgb;
+use proxlift::image::io::{self, Depth};
+use serde_json::Value;
+use std::io::Read;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn evaluate_scores_total_variation_on_the_built_in_set() {
+    let desk = Desk::new();
+    let (out, err) = desk.succeeds(&["evaluate", "--method", "tv", "--sigma", "0.1", "--json", "--verbose"]);
+    assert_eq!(err, "");
+    let scores = json(&out);
+    let number = |key: &str| scores[key].as_f64().unwrap_or_else(|| panic!("{key} in {scores}"));
+    assert_eq!(scores["images"], 12);
+    assert_eq!((number("sigma"), scores["seed"].as_u64()), (0.1, Some(0)));
+    assert!((number("noisy_psnr") - 20.0).abs() < 0.2);
+    assert!(number("psnr") > 25.5 && number("psnr_image_peak") < number("psnr"));
+    assert!(number("ssim") > number("noisy_ssim") + 0.2);
+    assert!(number("psnr_std") > 0.0 && number("ssim_std") > 0.0);
+    assert!(number("seconds") > 0.0 && number("megapixels_per_second") > 0.0);
+    assert_eq!(scores["per_image"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn evaluate_repeats_on_any_number_of_threads() {
+    let desk = Desk::new();
+    desk.model("m.safetensors", 1);
+    for choice in [["--method", "tv"], ["--model", "m.safetensors"]] {
+        let psnr = |more: &[&str]| {
+            let arguments = [&["evaluate", "--json", "--limit", "3"], &choice[..], more].concat();
+            json(&desk.succeeds(&arguments).0)["psnr"].as_f64().unwrap()
+        };
+        assert_eq!(psnr(&["--threads", "1"]), psnr(&["--threads", "3"]));
+        assert_ne!(psnr(&["--seed", "1"]), psnr(&["--seed", "2"]));
+    }
+}
+
+#[test]
+fn evaluate_reads_a_colour_folder_as_the_denoiser_needs() {
+    let desk = Desk::new();
+    desk.picture("set/a.png", Rgb, Depth::Sixteen, true);
+    desk.picture("set/deep/b.tif", Rgb, Depth::Float, false);
+    desk.text("set/broken.png");
+    desk.model("gray.safetensors", 1);
+    desk.model("rgb.safetensors", 3);
+    let base = ["evaluate", "--data", "set", "--json"];
+    let cases: [(&[&str], u64); 4] = [
+        (&["--model", "gray.safetensors"], 1),
+        (&["--model", "rgb.safetensors"], 3),
+        (&["--method", "tv"], 3),
+        (&["--method", "tv", "--gray"], 1),
+    ];
+    for (choice, channels) in cases {
+        let (out, err) = desk.succeeds(&[&base, choice].concat());
+        assert_eq!(json(&out)["channels"], channels, "{choice:?}");
+        assert_eq!((&json(&out)["images"], &json(&out)["skipped"]), (&Value::from(2), &Value::from(1)));
+        assert!(err.starts_with("warning: skipped: ") && err.lines().count() == 1, "{err}");
+    }
+}
+
+#[test]
+fn evaluate_prints_a_table() {
+    let desk = Desk::new();
+    desk.model("m.safetensors", 1);
+    let arguments =
+        ["evaluate", "--model", "m.safetensors", "--sigma", "25/255", "--limit", "2", "--verbose", "--clip"];
+    let (out, _) = desk.succeeds(&arguments);
+    for word in [
+        "noisy",
+        "denoised",
+        "SSIM",
+        "sigma 0.0980",
+        "output clipped",
+        "image-00001",
+        "thresholds times 0.980",
+    ] {
+        assert!(out.contains(word), "{word} in {out}");
+    }
+    assert!(!desk.succeeds(&[&arguments[..], &["--as-trained"]].concat()).0.contains("thresholds"));
+}
+
+#[test]
+fn inspect_shows_numbers_and_filters() {
+    let desk = Desk::new();
+    desk.model("m.safetensors", 3);
+    let (out, _) = desk.succeeds(&["inspect", "m.safetensors", "--filters", "sheet.png"]);
+    for word in
+        ["K=4", "J=6", "RGB", "810 weights", "17 x 17", "sigma 0.1000", "non-expansive", "none at all"]
+    {
+        assert!(out.contains(word), "{word} in {out}");
+    }
+    let sheet = io::read(desk.path("sheet.png")).unwrap();
+    assert_eq!(sheet.image.shape(), (3, 5 * 26 + 2, 6 * 26 + 2));
+    let object = json(&desk.succeeds(&["inspect", "m.safetensors", "--json"]).0);
+    assert_eq!((&object["format_version"], &object["parameters"]), (&Value::from(1), &Value::from(810)));
+    assert_eq!(object["provenance"]["trainer"], "none at all");
+    let layers = object["layers"].as_array().unwrap();
+    assert_eq!(layers.len(), 5);
+    assert!(layers[0]["tau"].is_null() && layers[4]["tau"].is_null());
+    for layer in &layers[1..4] {
+        let step = layer["step"].as_f64().unwrap();
+        assert!(step > 1.7 && step < 2.0, "{layer}");
+    }
+    assert!(object["lipschitz_bound"].as_f64().unwrap() > 1.0);
+}
+
+#[test]
+fn bench_prints_its_five_figures() {
+    let (out, _) =
+        Desk::new().succeeds(&["bench", "--short", "--json", "--seconds", "0.05", "--threads", "1"]);
+    let figures = json(&out);
+    let keys = [
+        "fma_peak_gflops",
+        "training_pass_gflops",
+        "training_pass_patches_per_second",
+        "forward_megapixels_per_second",
+        "threads",
+    ];
+    for key in keys {
+        assert!(figures[key].as_f64().unwrap() > 0.0, "{key} in {figures}");
+    }
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let (out, _) = desk.succeeds(&["completions", shell]);
+        assert!(out.contains("denoise") && out.contains("evaluate"), "{shell}");
+    }
+}
+
+#[test]
+fn every_command_teaches_by_example() {
+    let desk = Desk::new();
+    for command in ["denoise", "evaluate", "inspect", "bench", "completions"] {
+        let (out, _) = desk.succeeds(&[command, "--help"]);
+        assert!(out.contains("Examples:") && out.contains(&format!("proxlift {command}")), "{out}");
+    }
+    assert!(desk.succeeds(&["--version"]).0.starts_with("proxlift "));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let desk = Desk::new();
+    desk.model("m.safetensors", 1);
+    let program = assert_cmd::cargo::cargo_bin!("proxlift");
+    for arguments in
+        [&["completions", "zsh"][..], &["inspect", "m.safetensors", "--json"], &["denoise", "--help"]]
+    {
+        let mut child = std::process::Command::new(program)
+            .current_dir(desk.path("."))
+            .args(arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Pictures, models and the program itself, for all tests.
+#![allow(dead_code, missing_docs)]
+
+use assert_cmd::Command;
+use proxlift::dataset::synthetic::dead_leaves;
+use proxlift::image::io::{self, Depth, Picture};
+use proxlift::image::noise::add_gaussian;
+use proxlift::image::{Channels, Image};
+use proxlift::network::{Architecture, Model, Network, Provenance};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder of its own for each test.
+pub struct Desk(TempDir);
+
+impl Desk {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A noisy picture of 40 x 32 pixels in a file.
+    pub fn picture(&self, name: &str, channels: Channels, depth: Depth, alpha: bool) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let clean = clean(channels);
+        let noisy = add_gaussian(&clean, 0.1, 1, 0).unwrap();
+        let alpha = alpha.then(|| (0..clean.pixels()).map(|i| (i % 256) as f32 / 255.0).collect());
+        io::write(&path, &Picture { alpha, ..Picture::new(noisy, depth) }).unwrap();
+        path
+    }
+
+    /// An 8-bit gray picture.
+    pub fn gray(&self, name: &str) -> PathBuf {
+        self.picture(name, Channels::Gray, Depth::Eight, false)
+    }
+
+    /// An untrained model whose output differs from its input.
+    pub fn model(&self, name: &str, channels: usize) -> PathBuf {
+        let path = self.path(name);
+        let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels };
+        let network = Network::glorot(architecture, 0.1, 1).unwrap();
+        let provenance = Provenance::from([("trainer".to_string(), "none at all".to_string())]);
+        Model { network, sigma: 0.1, provenance }.save(&path).unwrap();
+        path
+    }
+
+    pub fn text(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "just text").unwrap();
+        path
+    }
+
+    /// Every file, with its bytes.
+    pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        fn walk(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, found);
+                } else {
+                    found.push((path.clone(), std::fs::read(&path).unwrap()));
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(self.0.path(), &mut found);
+        found.sort();
+        found
+    }
+
+    /// Runs the program; it must succeed. What it says on stdout and stderr.
+    pub fn succeeds(&self, arguments: &[&str]) -> (String, String) {
+        let output = self.command(arguments).output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{arguments:?} failed: {err}");
+        (out, err)
+    }
+
+    /// Runs the program; it must exit with 2, say one line that holds all `words`, and change no file.
+    pub fn refuses(&self, arguments: &[&str], words: &[&str]) {
+        let before = self.contents();
+        let output = self.command(arguments).output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {err}");
+        assert!(err.starts_with("error: ") && err.lines().count() == 1, "{arguments:?}: {err}");
+        for word in words {
+            assert!(err.contains(word), "{arguments:?} should say {word}: {err}");
+        }
+        assert_eq!(out, "", "{arguments:?}");
+        assert!(before == self.contents(), "{arguments:?} changed files");
+    }
+
+    /// The program, in this folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = assert_cmd::cargo::cargo_bin_cmd!("proxlift");
+        command.current_dir(self.0.path()).args(arguments);
+        command
+    }
+}
+
+pub fn clean(channels: Channels) -> Image {
+    dead_leaves(3, 0, 32, 40, channels).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}

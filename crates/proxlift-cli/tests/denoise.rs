@@ -1,0 +1,140 @@
+//! `proxlift denoise` on good input.
+
+mod common;
+
+use common::{Desk, clean};
+use proxlift::evaluation::{Peak, psnr};
+use proxlift::image::Channels::{self, Gray, Rgb};
+use proxlift::image::io::{self, Depth};
+use std::path::Path;
+
+fn score(path: &Path, channels: Channels) -> f64 {
+    psnr(&clean(channels), &io::read(path).unwrap().image, Peak::ONE).unwrap()
+}
+
+#[test]
+fn every_format_keeps_its_depth_and_alpha_and_loses_noise() {
+    let desk = Desk::new();
+    let cases = [
+        ("a.png", Gray, Depth::Eight, false),
+        ("b.png", Rgb, Depth::Eight, true),
+        ("c.png", Gray, Depth::Sixteen, true),
+        ("d.tif", Rgb, Depth::Sixteen, false),
+        ("e.tiff", Gray, Depth::Float, false),
+        ("f.tif", Rgb, Depth::Float, true),
+        ("g.jpg", Rgb, Depth::Eight, false),
+        ("h.webp", Rgb, Depth::Eight, true),
+    ];
+    for (name, channels, depth, alpha) in cases {
+        let input = desk.picture(name, channels, depth, alpha);
+        let (out, err) = desk.succeeds(&["denoise", name, "--method", "tv"]);
+        assert_eq!(out, "");
+        let (stem, extension) = name.split_once('.').unwrap();
+        let output = desk.path(&format!("{stem}-denoised.{extension}"));
+        assert!(err.starts_with("wrote ") && err.contains("-denoised"), "{err}");
+        let (before, after) = (io::read(&input).unwrap(), io::read(&output).unwrap());
+        assert_eq!((after.depth, after.image.kind()), (depth, channels), "{name}");
+        assert_eq!(after.alpha, before.alpha, "{name}");
+        assert!(score(&output, channels) > score(&input, channels) + 3.0, "{name}");
+    }
+}
+
+#[test]
+fn float_pictures_are_not_clipped() {
+    let desk = Desk::new();
+    desk.picture("a.tif", Gray, Depth::Float, false);
+    desk.succeeds(&["denoise", "a.tif", "--method", "tv", "--strength", "0"]);
+    let (before, after) =
+        (io::read(desk.path("a.tif")).unwrap(), io::read(desk.path("a-denoised.tif")).unwrap());
+    assert!(before.image.data().iter().any(|v| !(0.0..=1.0).contains(v)));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn models_denoise_gray_and_colour() {
+    let desk = Desk::new();
+    desk.model("gray.safetensors", 1);
+    desk.model("rgb.safetensors", 3);
+    desk.gray("a.png");
+    desk.picture("b.png", Rgb, Depth::Sixteen, true);
+    for (model, picture) in [("gray", "a.png"), ("gray", "b.png"), ("rgb", "b.png")] {
+        let (model, output) = (format!("{model}.safetensors"), format!("{model}-{picture}"));
+        desk.succeeds(&["denoise", picture, "-o", &output, "--model", &model, "--threads", "2"]);
+        let (before, after) = (io::read(desk.path(picture)).unwrap(), io::read(desk.path(&output)).unwrap());
+        assert_eq!((before.depth, &before.alpha), (after.depth, &after.alpha));
+        assert_ne!(before.image, after.image);
+        let weak = format!("weak-{output}");
+        desk.succeeds(&["denoise", picture, "-o", &weak, "--model", &model, "--sigma", "0"]);
+        assert_eq!(io::read(desk.path(&weak)).unwrap(), before, "no noise, no change");
+    }
+}
+
+#[test]
+fn a_folder_keeps_its_structure_and_a_broken_file_is_skipped() {
+    let desk = Desk::new();
+    desk.gray("in/a.png");
+    desk.gray("in/deep/er/b.PNG");
+    desk.text("in/deep/broken.png");
+    desk.text("in/notes.txt");
+    desk.gray("in/.hidden.png");
+    let output = desk.command(&["denoise", "in", "-o", "out", "--method", "tv"]).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(
+        err.lines().any(|line| line.starts_with("warning: skipped: ") && line.contains("broken.png")),
+        "{err}"
+    );
+    assert!(err.lines().last().unwrap().contains("1 of 3 pictures"), "{err}");
+    let written: Vec<_> = desk.contents().into_iter().map(|(path, _)| path).collect();
+    let written: Vec<_> = written.iter().filter(|path| path.starts_with(desk.path("out"))).collect();
+    assert_eq!(written, [&desk.path("out/a.png"), &desk.path("out/deep/er/b.PNG")]);
+}
+
+#[test]
+fn results_of_an_earlier_run_are_not_denoised_again() {
+    let desk = Desk::new();
+    desk.gray("in/a.png");
+    desk.succeeds(&["denoise", "in", "--method", "tv", "-q"]);
+    desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q"]);
+    desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q", "--overwrite"]);
+    let names: Vec<_> = desk.contents().into_iter().map(|(path, _)| path).collect();
+    let expected = ["in/a-denoised.png", "in/a.png", "in/out/a-denoised.png", "in/out/a.png"];
+    assert_eq!(names, expected.map(|name| desk.path(name)));
+}
+
+#[test]
+fn the_input_is_replaced_when_told() {
+    let desk = Desk::new();
+    let path = desk.gray("a.png");
+    let before = score(&path, Gray);
+    let (_, err) =
+        desk.succeeds(&["--quiet", "denoise", "a.png", "-o", "a.png", "--overwrite", "--method", "tv"]);
+    assert_eq!(err, "");
+    assert!(score(&path, Gray) > before + 3.0);
+    assert_eq!(desk.contents().len(), 1, "no temporary file is left");
+}
+
+#[test]
+fn warnings_name_the_file() {
+    let desk = Desk::new();
+    desk.picture("a.tif", Gray, Depth::Float, false);
+    let (_, err) = desk.succeeds(&["denoise", "a.tif", "-o", "b.png", "-q", "--method", "tv"]);
+    assert!(err.starts_with("warning: b.png: ") && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn float_pictures_of_another_scale_need_their_sigma() {
+    let desk = Desk::new();
+    let mut picture = io::read(desk.picture("a.tif", Gray, Depth::Float, false)).unwrap();
+    picture.image.data_mut().iter_mut().for_each(|v| *v *= 1000.0);
+    io::write(desk.path("big.tif"), &picture).unwrap();
+    let (_, err) = desk.succeeds(&["denoise", "big.tif", "-o", "blind.tif", "-q", "--method", "tv"]);
+    assert!(err.contains("--sigma on the picture's own scale"), "{err}");
+    let (_, err) = desk.succeeds(&["denoise", "big.tif", "-q", "--method", "tv", "--sigma", "100"]);
+    assert_eq!(err, "");
+    desk.succeeds(&["denoise", "a.tif", "-q", "--method", "tv"]);
+    let (a, big) =
+        (io::read(desk.path("a-denoised.tif")).unwrap(), io::read(desk.path("big-denoised.tif")).unwrap());
+    let far = a.image.data().iter().zip(big.image.data()).any(|(a, b)| (a - b / 1000.0).abs() > 1e-4);
+    assert!(!far, "the same picture on another scale gives the same result on that scale");
+}
