@@ -77,10 +77,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads has seen enough (`| head`).
         Err(error) if error.is::<output::Closed>() => ExitCode::SUCCESS,
-        Err(error) => {
-            output::complain("error", &format!("{error:#}"));
-            ExitCode::from(if error.is::<proxlift::Error>() { BAD_INPUT } else { 1 })
-        }
+        Err(error) => match error.downcast_ref::<proxlift::Error>() {
+            // The library's sentence is whole: it already tells what the system said.
+            Some(sentence) => {
+                output::complain("error", &sentence.to_string());
+                ExitCode::from(BAD_INPUT)
+            }
+            None => {
+                output::complain("error", &format!("{error:#}"));
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
@@ -95,7 +102,7 @@ fn refuse_flags(error: &clap::Error) -> ExitCode {
     let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let said =
         said.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
-    let sentence = said.collect::<Vec<_>>().join(" ");
+    let sentence = said.collect::<Vec<_>>().join(" ").replace(" tip: ", "; ");
     output::complain("error", sentence.trim_start_matches("error: "));
     ExitCode::from(BAD_INPUT)
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here panics when the other end is closed, as `println!` would.
 
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
@@ -45,7 +46,7 @@ pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        result => Ok(result.map_err(proxlift::Error::io("standard output"))?),
+        result => result.context("cannot write to standard output"),
     }
 }
 

@@ -169,3 +169,16 @@ fn a_closed_pipe_ends_quietly() {
         assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""), "{arguments:?}");
     }
 }
+
+/// A disk that is full is nobody's bad input.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_stdout_is_told_with_code_1() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("proxlift");
+    let run =
+        std::process::Command::new(program).args(["completions", "bash"]).stdout(full).output().unwrap();
+    let err = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(1), "{err}");
+    assert!(err.starts_with("error: cannot write to standard output") && err.lines().count() == 1, "{err}");
+}

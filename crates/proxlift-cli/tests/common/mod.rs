@@ -88,6 +88,9 @@ impl Desk {
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {err}");
         assert!(err.starts_with("error: ") && err.lines().count() == 1, "{arguments:?}: {err}");
+        let mut parts: Vec<&str> = err.trim().split(": ").collect();
+        parts.dedup();
+        assert_eq!(parts.join(": "), err.trim(), "said twice");
         for word in words {
             assert!(err.contains(word), "{arguments:?} should say {word}: {err}");
         }
