@@ -103,9 +103,9 @@ fn check_unfolded<T: Real>(engine: &dyn Engine<T>, tolerance: f64) {
         }
         let mut u = lifted.u.clone();
         lifted.u_gradients(engine, &network, T::of(mu), &mut u);
-        for k in 1..depth {
+        for (k, gradient) in u.iter().enumerate().skip(1) {
             golden.check(&format!("penalty_{k}"), &energy.penalties[k - 1], tolerance);
-            golden.check(&format!("grad_u_{k}"), &u[k].to_planar(), tolerance);
+            golden.check(&format!("grad_u_{k}"), &gradient.to_planar(), tolerance);
         }
     }
 }
@@ -175,7 +175,7 @@ fn the_general_feed_forward_energy() {
             let all = golden.tensor::<f64>(name);
             all[s * all.len() / batch..(s + 1) * all.len() / batch].to_vec()
         };
-        let mut sums: Vec<(Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut sums: Vec<[Vec<f64>; 4]> = Vec::new();
         let (mut energy, mut loss, mut output) = (Vec::new(), Vec::new(), Vec::new());
         let (mut u_gradients, mut penalties) = (vec![Vec::new(); last], vec![Vec::new(); last]);
         for s in 0..batch {
@@ -191,27 +191,24 @@ fn the_general_feed_forward_energy() {
                 penalties[k].push(lifted.penalties[k]);
             }
             for (k, (lifted, plain)) in lifted.theta.into_iter().zip(backprop).enumerate() {
-                let parts = (lifted.weights, lifted.bias, plain.weights, plain.bias);
+                let parts = [lifted.weights, lifted.bias, plain.weights, plain.bias];
                 if s == 0 {
                     sums.push(parts);
                     continue;
                 }
-                let add =
-                    |sum: &mut Vec<f64>, part: &[f64]| sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
-                add(&mut sums[k].0, &parts.0);
-                add(&mut sums[k].1, &parts.1);
-                add(&mut sums[k].2, &parts.2);
-                add(&mut sums[k].3, &parts.3);
+                for (sum, part) in sums[k].iter_mut().zip(&parts) {
+                    sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                }
             }
         }
         golden.check("network_output", &output, 1e-12);
         golden.check("energy", &energy, 1e-12);
         golden.check("loss", &loss, 1e-12);
         for (k, sum) in sums.iter().enumerate() {
-            golden.check(&format!("grad_weight_{k}"), &sum.0, 1e-12);
-            golden.check(&format!("grad_bias_{k}"), &sum.1, 1e-12);
-            golden.check(&format!("backprop_weight_{k}"), &sum.2, 1e-12);
-            golden.check(&format!("backprop_bias_{k}"), &sum.3, 1e-12);
+            golden.check(&format!("grad_weight_{k}"), &sum[0], 1e-12);
+            golden.check(&format!("grad_bias_{k}"), &sum[1], 1e-12);
+            golden.check(&format!("backprop_weight_{k}"), &sum[2], 1e-12);
+            golden.check(&format!("backprop_bias_{k}"), &sum[3], 1e-12);
         }
         for k in 0..last {
             golden.check(&format!("penalty_{k}"), &penalties[k], 1e-12);

@@ -71,6 +71,18 @@ impl<T: Real> Gradients<T> {
     }
 }
 
+/// Asserts that images and features of a batch fit the filters and each other.
+fn assert_fits<T: Real>(theta: &Filters<T>, images: &[&Field<T>], features: &[&Field<T>]) {
+    let all = || images.iter().chain(features);
+    assert!(images.iter().all(|i| i.channels() == theta.channels()), "the images do not fit the filters");
+    assert!(features.iter().all(|f| f.channels() == theta.features()), "the features do not fit the filters");
+    assert!(all().all(|f| f.grid().gap() == theta.radius()), "a batch was laid out for another kernel size");
+    let same = |pair: (&&Field<T>, &&Field<T>)| {
+        (pair.0.grid(), pair.0.samples()) == (pair.1.grid(), pair.1.samples())
+    };
+    assert!(all().zip(all().skip(1)).all(same), "the parts of a batch differ in size or number");
+}
+
 /// The operations of a layer on a batch. All buffers are lent; shapes are checked by assertion.
 pub trait Engine<T: Real>: Sync {
     /// Its name and the instruction set in use, for people.

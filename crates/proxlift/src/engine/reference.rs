@@ -1,6 +1,6 @@
 //! The plain engine: one loop per formula, to be checked by eye. Every other engine is held to it.
 
-use super::{Engine, Field, Gradients, Reverse};
+use super::{Engine, Field, Gradients, Reverse, assert_fits};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::{Real, Result};
@@ -46,6 +46,7 @@ impl<T: Real> Engine<T> for Reference {
     }
 
     fn lift(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>) {
+        assert_fits(theta, &[z], &[u]);
         for_each_pixel(&u.clone(), |s, j, y, x| {
             let mut sum = T::zero();
             for_each_tap(theta, j, |w, c, ty, tx| {
@@ -56,6 +57,7 @@ impl<T: Real> Engine<T> for Reference {
     }
 
     fn residual(&self, theta: &Filters<T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>) {
+        assert_fits(theta, &[z, r], &[u]);
         for_each_pixel(z, |s, channel, y, x| {
             let mut sum = -z.at(s, channel, y as isize, x as isize);
             for j in 0..theta.features() {
@@ -89,6 +91,7 @@ impl<T: Real> Engine<T> for Reference {
     }
 
     fn correlate(&self, scale: T, x: &Field<T>, d: &Field<T>, gradient: &mut Filters<T>) {
+        assert_fits(gradient, &[x], &[d]);
         let theta = gradient.clone();
         for_each_pixel(d, |s, j, py, px| {
             let dj = scale * d.at(s, j, py as isize, px as isize);
@@ -99,6 +102,7 @@ impl<T: Real> Engine<T> for Reference {
     }
 
     fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]) {
+        assert_fits(layer.theta, &[], &[u, v]);
         penalty.fill(0.0);
         for_each_pixel(u, |s, j, y, x| {
             let (u, v) = (u.at(s, j, y as isize, x as isize), v.at(s, j, y as isize, x as isize));

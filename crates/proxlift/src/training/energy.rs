@@ -194,4 +194,93 @@ impl<T: Real> Lifted<T> {
             self.pull(engine, network, k);
         }
     }
+
+    /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
+    /// the block enters (`theta_0` enters that of layer 1).
+    pub fn block(&self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: f64) -> f64 {
+        if k == self.u.len() {
+            return 0.5 * mu * self.e.data().iter().map(|e| e.to_double().powi(2)).sum::<f64>();
+        }
+        let k = k.max(1);
+        let mut penalty = vec![0.0; self.z.samples()];
+        engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
+        penalty.iter().sum()
+    }
+
+    /// `df/dtheta_k` of one block, summed over the batch.
+    pub fn theta_gradient(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        k: usize,
+        mu: T,
+        gradient: &mut Filters<T>,
+    ) {
+        gradient.weights_mut().fill(T::zero());
+        if k == self.u.len() {
+            engine.correlate(-mu, &self.e, &self.u[k - 1], gradient);
+        } else if k == 0 {
+            self.pull(engine, network, 1);
+            engine.correlate(T::one(), &self.z, &self.back, gradient);
+        } else {
+            self.pull(engine, network, k);
+            let tau = network.layer(k).tau;
+            engine.correlate(-tau, &self.r[k], &self.d, gradient);
+            engine.correlate(-tau, &self.a, &self.u[k - 1], gradient);
+        }
+    }
+
+    /// Recomputes what follows from `theta_k` alone, `u` being held.
+    pub fn follow(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        if k == self.u.len() {
+            self.output(engine, network);
+            return;
+        }
+        if k == 0 {
+            engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
+        }
+        self.propagate(engine, network, k.max(1));
+    }
+
+    /// One forward-backward step of the block `u_k`: `u_k <- s(u_k - gamma df/du_k)`.
+    ///
+    /// What follows from `u_k` is left as it was.
+    pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
+        if k + 1 == self.u.len() {
+            engine.lift(network.last(), &self.e, &mut self.back);
+            self.back.data_mut().iter_mut().for_each(|b| *b = -mu * *b);
+        } else {
+            self.pull(engine, network, k + 1);
+        }
+        let (u, v) = (self.u[k].data(), self.v[k].data());
+        for (((step, &u), &v), &back) in self.d.data_mut().iter_mut().zip(u).zip(v).zip(self.back.data()) {
+            *step = u - gamma * ((u - v) + back);
+        }
+        engine.activate(network.layer(k), &self.d, &mut self.u[k]);
+    }
+
+    /// Puts all `u_k` at `s(before_k - gamma gradient_k)` and returns what their majorant adds to `f`,
+    /// `<u - before, gradient> + 1/(2 gamma) ||u - before||^2`.
+    pub fn u_trial(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        before: &[Field<T>],
+        gradients: &[Field<T>],
+        gamma: T,
+    ) -> f64 {
+        let mut model = 0.0;
+        for k in 1..self.u.len() {
+            let (from, gradient) = (before[k].data(), gradients[k].data());
+            for ((step, &from), &g) in self.d.data_mut().iter_mut().zip(from).zip(gradient) {
+                *step = from - gamma * g;
+            }
+            engine.activate(network.layer(k), &self.d, &mut self.u[k]);
+            for ((&u, &from), &g) in self.u[k].data().iter().zip(from).zip(gradient) {
+                let move_by = (u - from).to_double();
+                model += move_by * g.to_double() + move_by * move_by / (2.0 * gamma.to_double());
+            }
+        }
+        model
+    }
 }

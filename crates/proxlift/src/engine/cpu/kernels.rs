@@ -47,7 +47,9 @@ impl Panels {
 
 /// Where a [`product`] starts from and where it goes, one vector at a time.
 pub(super) trait Epilogue {
-    /// Whether `row` and all lanes before `end` may be touched.
+    /// The planes that it writes and whose gaps are to be zero afterwards.
+    fn planes(&mut self) -> &mut [f32];
+    /// Whether `rows` rows and all lanes before `end` may be touched.
     fn covers(&self, rows: usize, end: usize) -> bool;
     /// `start_m(p)` for the lanes from `p` on.
     ///
@@ -229,7 +231,7 @@ unsafe fn gather_columns<S: Simd, const N: usize>(
         }
         for offset in offsets {
             for (n, sum) in sums.iter_mut().enumerate() {
-                *sum = *sum + load(simd, planes, offset + i + n * lanes);
+                *sum += load(simd, planes, offset + i + n * lanes);
             }
         }
         for (n, sum) in sums.iter().enumerate() {

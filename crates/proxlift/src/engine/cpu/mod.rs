@@ -10,7 +10,7 @@ mod sample;
 mod scratch;
 mod stencil;
 
-use super::{Engine, Field, Gradients, Grid, Reverse};
+use super::{Engine, Field, Gradients, Grid, Reverse, assert_fits};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::{Result, engine::LANES};
@@ -55,7 +55,6 @@ impl Cpu {
             kernel: theta.size(),
             channels: theta.channels(),
         };
-        assert_eq!(grid.gap(), theta.radius(), "the batch was laid out for another kernel size");
         self.shelf.stencil(architecture, grid)
     }
 
@@ -85,13 +84,14 @@ impl Engine<f32> for Cpu {
     }
 
     fn lift(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
+        assert_fits(theta, &[z], &[u]);
         let stencil = self.stencil(theta, z.grid());
         self.packed(theta, 1.0, |packed| {
             u.data_mut().par_chunks_mut(stencil.features()).enumerate().for_each(|(s, u)| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(z.sample(s), &mut scratch.z);
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut Lift { out: u, mask: &stencil.mask };
+                    let epilogue = &mut Lift { out: u, plane: stencil.grid.len() };
                     dispatch!(self.level, simd => stencil.convolve(simd, packed, &scratch.z, range, epilogue));
                 });
             });
@@ -99,6 +99,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn residual(&self, theta: &Filters<f32>, u: &Field<f32>, z: &Field<f32>, r: &mut Field<f32>) {
+        assert_fits(theta, &[z, r], &[u]);
         let stencil = self.stencil(theta, z.grid());
         self.packed(theta, 1.0, |packed| {
             r.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, r)| {
@@ -140,6 +141,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn correlate(&self, scale: f32, x: &Field<f32>, d: &Field<f32>, gradient: &mut Filters<f32>) {
+        assert_fits(gradient, &[x], &[d]);
         let stencil = self.stencil(gradient, x.grid());
         let weights = gradient.weights().len();
         self.shelf.with_batch(|batch| {
@@ -157,6 +159,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn bregman(&self, layer: Layer<'_, f32>, u: &Field<f32>, v: &Field<f32>, penalty: &mut [f64]) {
+        assert_fits(layer.theta, &[], &[u, v]);
         penalty.par_iter_mut().enumerate().for_each(|(s, penalty)| {
             let (u, v) = (u.sample(s), v.sample(s));
             *penalty = dispatch!(self.level, simd => bregman(simd, layer.lambda, u, v));
@@ -262,6 +265,7 @@ impl Cpu {
         r: &mut Field<f32>,
         v: &mut Field<f32>,
     ) {
+        assert_fits(layer.theta, &[z.unwrap_or(r), r], &[u, v]);
         let stencil = self.stencil(layer.theta, u.grid());
         let (image, features) = (r.sample_len(), u.sample_len());
         self.packed(layer.theta, -layer.tau, |packed| {
@@ -271,7 +275,7 @@ impl Cpu {
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
                     let z = z.map(|z| z.sample(s));
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut Apart { u: u.sample(s), v, mask: &stencil.mask };
+                    let epilogue = &mut Apart { u: u.sample(s), v, plane: stencil.grid.len() };
                     dispatch!(self.level, simd => {
                         stencil.layer(simd, packed, z, range, window, padded, epilogue)
                     });

@@ -55,6 +55,10 @@ pub(super) struct Taps<'a> {
 }
 
 impl Epilogue for Taps<'_> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.out
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
         let last = end + self.margin - self.start;
         last <= self.stride && rows * self.stride <= self.out.len()
@@ -72,15 +76,19 @@ impl Epilogue for Taps<'_> {
     }
 }
 
-/// `out_j = s(mask sum)` from zero: the first layer.
+/// `out = sum` from zero: the first layer.
 pub(super) struct Lift<'a> {
     pub out: &'a mut [f32],
-    pub mask: &'a [f32],
+    pub plane: usize,
 }
 
 impl Epilogue for Lift<'_> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.out
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.mask.len() && rows * self.mask.len() <= self.out.len()
+        end <= self.plane && rows * self.plane <= self.out.len()
     }
 
     #[inline(always)]
@@ -89,16 +97,16 @@ impl Epilogue for Lift<'_> {
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
         // SAFETY: `covers` holds.
-        unsafe { store::<S>(sum * load(simd, self.mask, p), self.out, row * self.mask.len() + p) };
+        unsafe { store::<S>(sum, self.out, row * self.plane + p) };
     }
 }
 
 /// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back.
 pub(super) struct InPlace<'a, A> {
     pub u: &'a mut [f32],
-    pub mask: &'a [f32],
+    pub plane: usize,
     pub activation: A,
 }
 
@@ -109,23 +117,24 @@ impl<A: Activation> Fused for InPlace<'_, A> {
 }
 
 impl<A: Activation> Epilogue for InPlace<'_, A> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.u
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.mask.len() && rows * self.mask.len() <= self.u.len()
+        end <= self.plane && rows * self.plane <= self.u.len()
     }
 
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
         // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+        unsafe { load(simd, self.u, row * self.plane + p) }
     }
 
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
         // SAFETY: `covers` holds.
-        unsafe {
-            let v = sum * load(simd, self.mask, p);
-            store::<S>(self.activation.apply(simd, row, v), self.u, row * self.mask.len() + p);
-        }
+        unsafe { store::<S>(self.activation.apply(simd, row, sum), self.u, row * self.plane + p) };
     }
 }
 
@@ -133,7 +142,7 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
 pub(super) struct Apart<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
-    pub mask: &'a [f32],
+    pub plane: usize,
 }
 
 impl Fused for Apart<'_> {
@@ -143,20 +152,24 @@ impl Fused for Apart<'_> {
 }
 
 impl Epilogue for Apart<'_> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.v
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.mask.len() && rows * self.mask.len() <= self.u.len().min(self.v.len())
+        end <= self.plane && rows * self.plane <= self.u.len().min(self.v.len())
     }
 
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
         // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+        unsafe { load(simd, self.u, row * self.plane + p) }
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
+    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
         // SAFETY: `covers` holds.
-        unsafe { store::<S>(sum * load(simd, self.mask, p), self.v, row * self.mask.len() + p) };
+        unsafe { store::<S>(sum, self.v, row * self.plane + p) };
     }
 }
 
@@ -165,7 +178,7 @@ pub(super) struct Forward<'a, A> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
-    pub mask: &'a [f32],
+    pub plane: usize,
     pub activation: A,
 }
 
@@ -176,25 +189,28 @@ impl<A: Activation> Fused for Forward<'_, A> {
 }
 
 impl<A: Activation> Epilogue for Forward<'_, A> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.next
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
         let shortest = self.u.len().min(self.v.len()).min(self.next.len());
-        end <= self.mask.len() && rows * self.mask.len() <= shortest
+        end <= self.plane && rows * self.plane <= shortest
     }
 
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
         // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.mask.len() + p) }
+        unsafe { load(simd, self.u, row * self.plane + p) }
     }
 
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        let at = row * self.mask.len() + p;
+        let at = row * self.plane + p;
         // SAFETY: `covers` holds.
         unsafe {
-            let v = sum * load(simd, self.mask, p);
-            store::<S>(v, self.v, at);
-            store::<S>(self.activation.apply(simd, row, v), self.next, at);
+            store::<S>(sum, self.v, at);
+            store::<S>(self.activation.apply(simd, row, sum), self.next, at);
         }
     }
 }
@@ -203,7 +219,7 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
 pub(super) struct Backward<'a, A, const FROM_ZERO: bool> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
-    pub mask: &'a [f32],
+    pub plane: usize,
     pub activation: A,
     pub rule: Reverse<f32>,
 }
@@ -215,8 +231,12 @@ impl<A: Activation, const FROM_ZERO: bool> Fused for Backward<'_, A, FROM_ZERO> 
 }
 
 impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZERO> {
+    fn planes(&mut self) -> &mut [f32] {
+        self.d
+    }
+
     fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.mask.len() && rows * self.mask.len() <= self.d.len().min(self.v.len())
+        end <= self.plane && rows * self.plane <= self.d.len().min(self.v.len())
     }
 
     #[inline(always)]
@@ -225,15 +245,15 @@ impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZER
             S::f32s::splat(simd, 0.0)
         } else {
             // SAFETY: `covers` holds.
-            unsafe { load(simd, self.d, row * self.mask.len() + p) }
+            unsafe { load(simd, self.d, row * self.plane + p) }
         }
     }
 
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        let at = row * self.mask.len() + p;
+        let at = row * self.plane + p;
         // SAFETY: `covers` holds.
-        let (back, v) = unsafe { (sum * load(simd, self.mask, p), load(simd, self.v, at)) };
+        let (back, v) = (sum, unsafe { load(simd, self.v, at) });
         let d = match self.rule {
             Reverse::Backprop => self.activation.derivative(simd, row, v, back),
             Reverse::Lifted { .. } => {

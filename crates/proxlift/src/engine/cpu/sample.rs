@@ -36,10 +36,10 @@ pub(super) fn infer<S: Simd>(
     stencil.pad(z, padded);
     // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
     let needed = |k: usize| numbers(stencil.grid, rows, radius * (2 * (depth - k) - 1));
-    let mask = &stencil.mask;
-    stencil.convolve(simd, &batch.packed[0], padded, needed(0), &mut Lift { out: u, mask });
+    let plane = stencil.grid.len();
+    stencil.convolve(simd, &batch.packed[0], padded, needed(0), &mut Lift { out: u, plane });
     for k in 1..depth {
-        let epilogue = &mut InPlace { u: &mut *u, mask, activation: Clip(&network.lambda) };
+        let epilogue = &mut InPlace { u: &mut *u, plane, activation: Clip(&network.lambda) };
         stencil.layer(simd, &batch.packed[k], Some(z), needed(k), window, r, epilogue);
     }
     let output = numbers(stencil.grid, rows, 0);
@@ -62,7 +62,7 @@ pub(super) fn train<S: Simd>(
     let depth = network.theta.len() - 1;
     let len = stencil.grid.len();
     let all = 0..len;
-    let mask = &stencil.mask;
+    let plane = stencil.grid.len();
     let activation = Clip(&network.lambda);
     let weight = if let Reverse::Lifted { mu } = rule { mu } else { 1.0 };
     let Scratch { window, z: padded, a, r, u, v, d, .. } = scratch;
@@ -72,11 +72,11 @@ pub(super) fn train<S: Simd>(
 
     // Forward: u_0 = L_0 z, then v_k, u_k with their residuals r_k.
     stencil.pad(z, padded);
-    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Lift { out: &mut u[0], mask });
+    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Lift { out: &mut u[0], plane });
     for k in 1..depth {
         let (before, after) = u.split_at_mut(k);
         let epilogue =
-            &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], mask, activation };
+            &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], plane, activation };
         stencil.layer(simd, &packed[k], Some(z), all.clone(), window, &mut r[k], epilogue);
     }
 
@@ -95,17 +95,17 @@ pub(super) fn train<S: Simd>(
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
     correlate(simd, -weight, &u[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
-    let first = &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], mask, activation, rule };
+    let first = &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], plane, activation, rule };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
     let a = e;
     for k in (1..depth).rev() {
         let tau = network.tau[k - 1];
         correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
         if k > 1 {
-            let epilogue = &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], mask, activation, rule };
+            let epilogue = &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], plane, activation, rule };
             stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
         } else {
-            let epilogue = &mut InPlace { u: &mut *d, mask, activation: Identity };
+            let epilogue = &mut InPlace { u: &mut *d, plane, activation: Identity };
             stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
         }
         correlate(simd, -tau, &u[k - 1], (a, taps), len, &mut gradients[gradient(k)]);

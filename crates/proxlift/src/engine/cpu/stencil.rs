@@ -120,6 +120,23 @@ impl Stencil {
         }
     }
 
+    /// Zeroes the gaps in `range` of all planes: the kernels compute them like pixels, which is cheaper than to mask.
+    fn clear_gaps(&self, range: &Range<usize>, planes: &mut [f32]) {
+        let (width, stride, height) = (self.grid.width(), self.grid.stride(), self.grid.height());
+        let rows = range.start / stride..height.min(range.end.div_ceil(stride));
+        for plane in planes.chunks_exact_mut(self.grid.len()) {
+            for y in rows.clone() {
+                let end = if y + 1 == height { range.end } else { range.end.min((y + 1) * stride) };
+                let start = range.start.max(y * stride + width);
+                if end == start + 1 {
+                    plane[start] = 0.0;
+                } else if start < end {
+                    plane[start..end].fill(0.0);
+                }
+            }
+        }
+    }
+
     /// `epilogue(scale L x)` for the numbers in `range`; `x` is padded.
     #[inline(always)]
     pub(super) fn convolve<S: Simd, E: Epilogue>(
@@ -132,10 +149,11 @@ impl Stencil {
     ) {
         let b = (x, self.image_offsets.as_slice());
         if wide::<S>() {
-            product::<S, E, FEATURE_BLOCK, 4>(simd, &packed.convolution, b, range, epilogue);
+            product::<S, E, FEATURE_BLOCK, 4>(simd, &packed.convolution, b, range.clone(), epilogue);
         } else {
-            product::<S, E, FEATURE_BLOCK, 2>(simd, &packed.convolution, b, range, epilogue);
+            product::<S, E, FEATURE_BLOCK, 2>(simd, &packed.convolution, b, range.clone(), epilogue);
         }
+        self.clear_gaps(&range, epilogue.planes());
     }
 
     /// `r = L* u - z` for the numbers in `range` into padded planes.
