@@ -21,6 +21,8 @@ pub enum Purpose {
     SyntheticTrain,
     /// Procedural images to test on.
     SyntheticTest,
+    /// Pixels at which a metric is observed.
+    Metric,
 }
 
 /// The generator for item `index` of `epoch`.

@@ -1,6 +1,19 @@
 //! Training: the lifted energy, its gradients, and what descends it.
 
+pub mod backprop;
+pub mod backtracking;
+pub mod driver;
 pub mod energy;
 pub mod feedforward;
+pub mod lifted;
+pub mod metric;
+pub mod rate;
+pub mod trainer;
 
+pub use backprop::{Backprop, Descent};
+pub use driver::{EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
+pub use lifted::{Auxiliary, LbFb, Options, Order, Steps};
+pub use metric::MetricKind;
+pub use rate::{Rate, Schedule};
+pub use trainer::{Batch, Report, Snapshot, Trainer};

@@ -1,0 +1,144 @@
+//! The loop around every trainer: epochs, batches, observers. It knows no trainer by name.
+
+use super::trainer::{Batch, Report, Trainer};
+use crate::dataset::{Batches, Order, Patches, Visit};
+use crate::engine::{Engine, Field};
+use crate::network::Network;
+use crate::{Error, Result};
+use std::time::Instant;
+
+/// How long and in which order to train.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Passes over the training set.
+    pub epochs: usize,
+    /// Samples in a mini-batch.
+    pub batch: usize,
+    /// The order of the samples: the same in every epoch, or shuffled from a seed.
+    pub order: Order,
+    /// Whether every visit to a sample gets fresh noise.
+    pub fresh_noise: bool,
+    /// Whether every visit cuts the patch at a fresh place.
+    pub fresh_places: bool,
+}
+
+/// What an epoch was, averaged over its samples.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EpochRecord {
+    /// Epochs done, from 1.
+    pub epoch: usize,
+    /// The feed-forward loss `1/2 ||x^ - x||^2` of a sample when it was visited.
+    pub loss: f64,
+    /// `E` of a sample after its step, where the trainer has one.
+    pub energy: Option<f64>,
+    /// The loss part of `E`.
+    pub data_term: Option<f64>,
+    /// The least step of a layer in the epoch.
+    pub least_step: f64,
+    /// The largest.
+    pub largest_step: f64,
+    /// Steps that were tried and refused.
+    pub backtracks: usize,
+    /// Seconds spent training since the start, without evaluation.
+    pub seconds: f64,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// Go on.
+    On,
+    /// Stop after this epoch.
+    Stop,
+}
+
+/// Who watches a training: progress bars, scores, checkpoints. Its time does not count as training.
+pub trait Observer {
+    /// A batch is done: `done` of `all` batches, with the mean loss of its samples.
+    fn batch(&mut self, done: usize, all: usize, loss: f64);
+
+    /// An epoch is done.
+    ///
+    /// # Errors
+    /// Whatever keeps the observer from its work; the training ends with it.
+    fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
+}
+
+/// Trains `network` from epoch `first.epoch` on (a record of zeros at the start) to the end of the plan.
+///
+/// # Errors
+/// When the patches do not fit the network, the weights stop being finite, or the observer fails.
+pub fn train(
+    engine: &dyn Engine<f32>,
+    network: &mut Network<f32>,
+    trainer: &mut dyn Trainer,
+    patches: &Patches,
+    plan: &Plan,
+    first: &EpochRecord,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let architecture = network.architecture();
+    let size = patches.spec().size;
+    let grid = architecture.grid(size, size)?;
+    let mut batches = Batches::new(patches.len(), plan.batch, plan.order)?;
+    let per_epoch = batches.per_epoch();
+    let all = per_epoch * plan.epochs;
+    let mut seconds = first.seconds;
+    let (mut x, mut z) = (Vec::new(), Vec::new());
+    for epoch in first.epoch..plan.epochs {
+        let start = Instant::now();
+        let mut record =
+            EpochRecord { epoch: epoch + 1, least_step: f64::INFINITY, ..EpochRecord::default() };
+        let visit = Visit {
+            place: if plan.fresh_places { epoch as u64 } else { 0 },
+            noise: if plan.fresh_noise { epoch as u64 } else { 0 },
+        };
+        let mut batch: Option<Batch> = None;
+        for (i, indices) in batches.epoch(epoch as u64).enumerate() {
+            x.resize(indices.len() * patches.values(), 0.0);
+            z.resize(x.len(), 0.0);
+            patches.fill(indices, visit, &mut x, &mut z);
+            let fits = batch.take().filter(|b| b.indices.len() == indices.len());
+            let mut now = fits.unwrap_or_else(|| Batch {
+                z: Field::zeros(indices.len(), patches.channels(), grid),
+                x: Field::zeros(indices.len(), patches.channels(), grid),
+                indices: Vec::new(),
+            });
+            now.z.load(&z)?;
+            now.x.load(&x)?;
+            now.indices.clear();
+            now.indices.extend_from_slice(indices);
+            let done = epoch * per_epoch + i;
+            let report = trainer.step(engine, network, &now, done as f64 / all as f64)?;
+            add(&mut record, &report);
+            observer.batch(done + 1, all, report.loss / indices.len() as f64);
+            batch = Some(now);
+        }
+        if network.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
+            return Err(Error::invalid(format!(
+                "the training diverged in epoch {}: choose a smaller rate",
+                epoch + 1
+            )));
+        }
+        let count = patches.len() as f64;
+        record.loss /= count;
+        record.energy = record.energy.map(|e| e / count);
+        record.data_term = record.data_term.map(|e| e / count);
+        seconds += start.elapsed().as_secs_f64();
+        record.seconds = seconds;
+        if observer.epoch(&record, network, trainer)? == Go::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn add(record: &mut EpochRecord, report: &Report) {
+    let sum = |a: Option<f64>, b: Option<f64>| b.map(|b| a.unwrap_or(0.0) + b).or(a);
+    record.loss += report.loss;
+    record.energy = sum(record.energy, report.energy);
+    record.data_term = sum(record.data_term, report.data_term);
+    record.least_step = record.least_step.min(report.steps.0);
+    record.largest_step = record.largest_step.max(report.steps.1);
+    record.backtracks += report.backtracks;
+}

@@ -1,0 +1,213 @@
+//! Variable metrics for the parameter blocks (Chouzenoux, Pesquet and Repetti 2016): a step is `theta - beta A^{-1} g`.
+//!
+//! | metric | `A` of a layer |
+//! |---|---|
+//! | Euclidean | the identity |
+//! | diagonal | the root of a moving average of the squared gradient, as Adam has it |
+//! | Gauss-Newton | a moving average of `J^T D J` of the block, a full matrix, damped |
+//!
+//! The block of layer `k` is `B(u_k, v_k(theta_k))`, whose Hessian in `v_k` is `D = s'(v_k)`, zero where the activation
+//! saturates. With `v_j(p) = u_j(p) - tau sum_{c,t} w[j,c,t] r_c(p+t)` and `r = L* u - z`, a row of `J` is
+//!
+//! ```text
+//! dv_j(p)/dw[j',c,t'] = -tau [ delta_{jj'} r_c(p+t') + sum_t w[j,c,t] u_{j'}(p+t-t') ].
+//! ```
+//!
+//! The output block has rows `-u_{j'}(p-t')` with weight `mu`; for `theta_0`, whose block passes through layer 1, the
+//! rows are those of `L_0 z` alone.
+
+use super::energy::Lifted;
+use super::trainer::Snapshot;
+use crate::Result;
+use crate::engine::Field;
+use crate::image::random::{Purpose, below, stream};
+use crate::network::{Architecture, Network};
+use rayon::prelude::*;
+
+/// Which metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// None: plain forward-backward.
+    Euclidean,
+    /// One number for each weight.
+    Diagonal,
+    /// A matrix for each layer.
+    GaussNewton,
+}
+
+/// What is kept of the moving average when the metric is observed once more.
+const KEEP: f32 = 0.9;
+/// Damping, as a share of the mean of the diagonal.
+const DAMPING: f32 = 0.02;
+/// Pixels of each sample that an observation draws.
+const PIXELS: usize = 8;
+/// Samples of the batch that an observation looks at.
+const SAMPLES: usize = 16;
+
+/// The damped Gauss-Newton matrices of all layers and their Cholesky factors.
+#[derive(Clone, Debug)]
+pub(super) struct GaussNewton {
+    /// `A_k`, symmetric, row by row.
+    matrices: Vec<Vec<f32>>,
+    /// Lower Cholesky factors of the damped `A_k`.
+    factors: Vec<Vec<f32>>,
+    observations: f64,
+    seed: u64,
+}
+
+impl GaussNewton {
+    pub(super) fn new(network: &Network<f32>, seed: u64) -> Self {
+        let (layers, size) = (network.theta.len(), network.theta[0].weights().len());
+        let zero = vec![vec![0.0; size * size]; layers];
+        Self { matrices: zero.clone(), factors: zero, observations: 0.0, seed }
+    }
+
+    /// Averages in the matrices at the forward pass held by `lifted`.
+    pub(super) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>, mu: f32) {
+        let (seed, draw) = (self.seed, self.observations as u64);
+        let keep = if self.observations == 0.0 { 0.0 } else { KEEP };
+        let layers = self.matrices.par_iter_mut().zip(&mut self.factors).enumerate();
+        layers.for_each(|(k, (matrix, factor))| {
+            matrix.iter_mut().for_each(|a| *a *= keep);
+            let rows = rows(network, lifted, mu, k, seed, draw);
+            let size = network.theta[0].weights().len();
+            let samples = lifted.z.samples().min(SAMPLES);
+            let scale = lifted.z.grid().pixels() as f32 / (PIXELS * samples) as f32;
+            add_gram((1.0 - keep) * scale, &rows, size, matrix);
+            cholesky(matrix, size, factor);
+        });
+        self.observations += 1.0;
+    }
+
+    /// `g <- A_k^{-1} g`.
+    pub(super) fn solve(&self, k: usize, g: &mut [f32]) {
+        let (l, n) = (&self.factors[k], g.len());
+        for i in 0..n {
+            let sum: f32 = (0..i).map(|j| l[i * n + j] * g[j]).sum();
+            g[i] = (g[i] - sum) / l[i * n + i];
+        }
+        for i in (0..n).rev() {
+            g[i] /= l[i * n + i];
+            for j in 0..i {
+                g[j] -= l[i * n + j] * g[i];
+            }
+        }
+    }
+
+    pub(super) fn save(&self, state: &mut Snapshot) {
+        for (k, (matrix, factor)) in self.matrices.iter().zip(&self.factors).enumerate() {
+            state.put(format!("metric_{k}"), matrix);
+            state.put(format!("factor_{k}"), factor);
+        }
+        state.put_scalar("observations", self.observations);
+    }
+
+    pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        for (k, (matrix, factor)) in self.matrices.iter_mut().zip(&mut self.factors).enumerate() {
+            state.get(&format!("metric_{k}"), matrix)?;
+            state.get(&format!("factor_{k}"), factor)?;
+        }
+        self.observations = state.scalar("observations")?;
+        Ok(())
+    }
+}
+
+/// Rows of `D^{1/2} J` of block `k` at random pixels.
+fn rows(network: &Network<f32>, lifted: &Lifted<f32>, mu: f32, k: usize, seed: u64, draw: u64) -> Vec<f32> {
+    let Architecture { depth, features, kernel, channels } = network.architecture();
+    let (taps, radius) = (kernel * kernel, (kernel / 2) as isize);
+    let size = features * channels * taps;
+    let grid = lifted.z.grid();
+    let offset = |t: usize| ((t / kernel) as isize - radius, (t % kernel) as isize - radius);
+    let mut rng = stream(seed, Purpose::Metric, draw, k as u64);
+    let mut rows = Vec::new();
+    for s in 0..lifted.z.samples().min(SAMPLES) {
+        for _ in 0..PIXELS {
+            let (y, x) = (below(&mut rng, grid.height()) as isize, below(&mut rng, grid.width()) as isize);
+            let patch = |field: &Field<f32>, channel: usize, t: usize, sign: isize| {
+                let (ty, tx) = offset(t);
+                field.at(s, channel, y + sign * ty, x + sign * tx)
+            };
+            if k == depth {
+                for c in 0..channels {
+                    let start = rows.len();
+                    rows.resize(start + size, 0.0);
+                    for (j, t) in (0..features).flat_map(|j| (0..taps).map(move |t| (j, t))) {
+                        let u = patch(&lifted.u[depth - 1], j, t, -1);
+                        rows[start + (j * channels + c) * taps + t] = mu.sqrt() * u;
+                    }
+                }
+                continue;
+            }
+            let layer = network.layer(k.max(1));
+            let active = |j: usize| lifted.v[k.max(1)].at(s, j, y, x).abs() < layer.lambda[j];
+            for j in (0..features).filter(|&j| active(j)) {
+                let start = rows.len();
+                rows.resize(start + size, 0.0);
+                let row = &mut rows[start..];
+                let (image, scale) = if k == 0 { (&lifted.z, 1.0) } else { (&lifted.r[k], layer.tau) };
+                for (c, t) in (0..channels).flat_map(|c| (0..taps).map(move |t| (c, t))) {
+                    row[(j * channels + c) * taps + t] = scale * patch(image, c, t, 1);
+                }
+                if k == 0 {
+                    continue;
+                }
+                let weights = layer.theta.weights();
+                for (i, c) in (0..features).flat_map(|i| (0..channels).map(move |c| (i, c))) {
+                    for t in 0..taps {
+                        let (ty, tx) = offset(t);
+                        let sum: f32 = (0..taps)
+                            .map(|q| {
+                                let (qy, qx) = offset(q);
+                                let u = lifted.u[k - 1].at(s, i, y + qy - ty, x + qx - tx);
+                                weights[(j * channels + c) * taps + q] * u
+                            })
+                            .sum();
+                        row[(i * channels + c) * taps + t] += scale * sum;
+                    }
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// `matrix += scale rows^T rows`.
+fn add_gram(scale: f32, rows: &[f32], size: usize, matrix: &mut [f32]) {
+    let count = rows.len() / size;
+    let (row, one) = (size as isize, 1);
+    // SAFETY: `rows` holds `count x size` numbers, `matrix` `size x size`, and the strides say so.
+    unsafe {
+        matrixmultiply::sgemm(
+            size,
+            count,
+            size,
+            scale,
+            rows.as_ptr(),
+            one,
+            row,
+            rows.as_ptr(),
+            row,
+            one,
+            1.0,
+            matrix.as_mut_ptr(),
+            row,
+            one,
+        );
+    }
+}
+
+/// The lower factor of the damped matrix, `A + damping I = L L^T`.
+fn cholesky(matrix: &[f32], n: usize, factor: &mut [f32]) {
+    let trace: f32 = (0..n).map(|i| matrix[i * n + i]).sum();
+    let damping = (DAMPING * trace / n as f32).max(1e-12);
+    for i in 0..n {
+        for j in 0..=i {
+            let (a, b) = (&factor[i * n..i * n + j], &factor[j * n..j * n + j]);
+            let sum: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+            let entry = matrix[i * n + j] - sum;
+            factor[i * n + j] =
+                if i == j { (entry + damping).max(0.5 * damping).sqrt() } else { entry / factor[j * n + j] };
+        }
+    }
+}

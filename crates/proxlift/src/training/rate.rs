@@ -1,0 +1,54 @@
+//! Learning rates over a training.
+
+use std::f64::consts::PI;
+
+/// How the rate goes from the first batch to the last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// The same throughout.
+    Constant,
+    /// Half a cosine, from the full rate to zero.
+    Cosine,
+}
+
+/// A rate and its schedule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// The rate at the start.
+    pub start: f64,
+    /// How it goes on.
+    pub schedule: Schedule,
+}
+
+impl Rate {
+    /// The rate when `progress` in `[0, 1]` of the training is done.
+    pub fn at(&self, progress: f64) -> f64 {
+        match self.schedule {
+            Schedule::Constant => self.start,
+            Schedule::Cosine => 0.5 * self.start * (1.0 + (PI * progress.clamp(0.0, 1.0)).cos()),
+        }
+    }
+}
+
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.schedule {
+            Schedule::Constant => write!(f, "{} constant", self.start),
+            Schedule::Cosine => write!(f, "{} falling by a cosine", self.start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cosine_falls_from_the_start_to_zero() {
+        let rate = Rate { start: 2.0, schedule: Schedule::Cosine };
+        assert_eq!(rate.at(0.0), 2.0);
+        assert!((rate.at(0.5) - 1.0).abs() < 1e-15);
+        assert!(rate.at(1.0).abs() < 1e-15);
+        assert_eq!(Rate { start: 2.0, schedule: Schedule::Constant }.at(0.7), 2.0);
+    }
+}

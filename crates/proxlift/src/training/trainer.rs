@@ -1,0 +1,111 @@
+//! What every trainer is: something that improves a network by one mini-batch.
+
+use crate::engine::{Engine, Field};
+use crate::network::Network;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// A mini-batch: samples with their indices in the training set.
+#[derive(Debug)]
+pub struct Batch {
+    /// The noisy images.
+    pub z: Field<f32>,
+    /// The clean images.
+    pub x: Field<f32>,
+    /// Which samples of the training set these are.
+    pub indices: Vec<usize>,
+}
+
+/// What one step did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// The feed-forward loss `1/2 ||x^ - x||^2`, summed over the batch, before the step.
+    pub loss: f64,
+    /// `E` after the step, summed over the batch, where the trainer has one.
+    pub energy: Option<f64>,
+    /// The loss part of `E`, where the trainer has one.
+    pub data_term: Option<f64>,
+    /// The least and the largest step of the layers.
+    pub steps: (f64, f64),
+    /// How often a step was tried and found too long.
+    pub backtracks: usize,
+}
+
+/// A way to train. The driver calls it batch after batch and knows nothing else of it.
+pub trait Trainer {
+    /// Its name and settings, in a line for people.
+    fn describe(&self) -> String;
+
+    /// Improves `network` by one batch; `progress` in `[0, 1[` is the share of the training that is done.
+    ///
+    /// # Errors
+    /// When the batch does not fit the network.
+    fn step(
+        &mut self,
+        engine: &dyn Engine<f32>,
+        network: &mut Network<f32>,
+        batch: &Batch,
+        progress: f64,
+    ) -> Result<Report>;
+
+    /// Everything that the next step depends on beside the network, for a checkpoint.
+    fn save(&self, state: &mut Snapshot);
+
+    /// Continues from [`Trainer::save`].
+    ///
+    /// # Errors
+    /// When the snapshot is of another trainer or another network.
+    fn restore(&mut self, state: &Snapshot) -> Result<()>;
+}
+
+/// Named numbers, kept to the bit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Arrays in single precision.
+    pub arrays: BTreeMap<String, Vec<f32>>,
+    /// Single numbers in double precision.
+    pub scalars: BTreeMap<String, f64>,
+}
+
+impl Snapshot {
+    /// Keeps an array.
+    pub fn put(&mut self, name: impl Into<String>, values: &[f32]) {
+        self.arrays.insert(name.into(), values.to_vec());
+    }
+
+    /// Keeps a number.
+    pub fn put_scalar(&mut self, name: impl Into<String>, value: f64) {
+        self.scalars.insert(name.into(), value);
+    }
+
+    /// The array `name`.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn array(&self, name: &str) -> Result<&[f32]> {
+        let missing = || Error::invalid(format!("the checkpoint has no {name}: it is of another trainer"));
+        self.arrays.get(name).map(Vec::as_slice).ok_or_else(missing)
+    }
+
+    /// Copies the array `name` into `values`.
+    ///
+    /// # Errors
+    /// When it is missing or of another length.
+    pub fn get(&self, name: &str, values: &mut [f32]) -> Result<()> {
+        let kept = self.array(name)?;
+        if kept.len() != values.len() {
+            return Err(Error::invalid(format!("the checkpoint's {name} is of another network")));
+        }
+        values.copy_from_slice(kept);
+        Ok(())
+    }
+
+    /// The number `name`.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn scalar(&self, name: &str) -> Result<f64> {
+        let value = self.scalars.get(name).copied();
+        value.ok_or_else(|| Error::invalid(format!("the checkpoint has no {name}: it is of another trainer")))
+    }
+}
