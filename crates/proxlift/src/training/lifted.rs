@@ -15,7 +15,7 @@ use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::engine::{Engine, Gradients, Reverse};
 use crate::network::{Network, Norms};
-use crate::operator::Filters;
+use crate::operator::{Filters, convolution_norm_bound};
 use crate::{Error, Result};
 
 /// How the auxiliary variables `u` of a sample are kept between two visits.
@@ -191,12 +191,14 @@ impl LbFb {
         let loss = 0.5 * lifted.e.data().iter().map(|e| f64::from(*e).powi(2)).sum::<f64>();
         let mut report = Report { loss, steps: (f64::INFINITY, 0.0), ..Report::default() };
         self.recall(&mut lifted, batch);
+        lifted.refresh(engine, network);
+        report.energy_before = Some(lifted.energy(engine, network, f64::from(self.options.mu)).total());
         for inner in 0..self.options.inner {
             match self.options.order {
                 Order::Sweep => {
                     if inner > 0 && self.options.auxiliary == Auxiliary::Anchored {
                         lifted.anchor(engine, network);
-                    } else {
+                    } else if inner > 0 {
                         lifted.refresh(engine, network);
                     }
                     self.sweep(engine, network, &mut lifted, &mut report);
@@ -226,7 +228,8 @@ impl LbFb {
         for k in (0..=depth).rev() {
             self.theta_step(engine, network, lifted, k, report);
             if k >= 2 {
-                lifted.u_step(engine, network, k - 1, mu, U_STEP);
+                let gamma = if k == depth { last_u_step(network, mu) } else { U_STEP };
+                lifted.u_step(engine, network, k - 1, mu, gamma);
             }
         }
     }
@@ -276,7 +279,6 @@ impl LbFb {
     ) {
         let mu = self.options.mu;
         let scale = 1.0 / lifted.z.samples() as f64;
-        lifted.refresh(engine, network);
         let mut gradients = network.theta.clone();
         lifted.theta_gradients(engine, network, mu, &mut gradients);
         let start = network.theta.clone();
@@ -318,6 +320,7 @@ impl LbFb {
             gamma *= self.gamma.shrink;
         }
         lifted.u = before;
+        lifted.refresh(engine, network);
     }
 
     /// Puts the kept `u` of the batch's samples in place; a sample seen for the first time starts anchored.
@@ -348,6 +351,13 @@ impl LbFb {
 
 /// The step of a single `u`-block, whose gradient has Lipschitz constant 2 at most.
 const U_STEP: f32 = 0.5;
+
+/// The step of `u_{K-1}`, whose gradient has Lipschitz constant `1 + mu ||L_K||^2`.
+fn last_u_step(network: &Network<f32>, mu: f32) -> f32 {
+    let norm = convolution_norm_bound(network.last(), 8 * network.last().size())
+        .map_or(0.0, |bound| bound.upper as f32);
+    U_STEP.min(1.0 / (1.0 + mu * norm * norm))
+}
 
 /// `theta = start - beta direction`.
 fn move_along(theta: &mut Filters<f32>, start: &Filters<f32>, beta: f64, direction: &[f32]) {
