@@ -34,6 +34,7 @@ fn batch() -> Batch {
 
 const PAPER: Options = Options {
     mu: 1.0,
+    mu_schedule: Schedule::Constant,
     auxiliary: Auxiliary::Anchored,
     order: Order::Sweep,
     metric: MetricKind::Euclidean,

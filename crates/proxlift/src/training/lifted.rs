@@ -11,7 +11,7 @@ use super::backprop::{Descent, Moments, NORM_ITERATIONS, restore_norms, save_nor
 use super::backtracking::Backtracking;
 use super::energy::Lifted;
 use super::metric::{GaussNewton, MetricKind};
-use super::rate::Rate;
+use super::rate::{Rate, Schedule};
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::engine::{Engine, Gradients, Reverse};
 use crate::network::{Network, Norms};
@@ -51,8 +51,11 @@ pub enum Steps {
 /// The settings of [`LbFb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The weight of the loss in `E`.
+    /// The weight of the loss in `E`, at the start.
     pub mu: f32,
+    /// How that weight goes on. A falling weight settles the noise of small batches as a falling rate would, which
+    /// backtracking does not have.
+    pub mu_schedule: Schedule,
     /// How `u` is kept.
     pub auxiliary: Auxiliary,
     /// The order of the blocks.
@@ -66,6 +69,9 @@ pub struct Options {
     /// Iterations on a batch before the next.
     pub inner: usize,
 }
+
+/// What a falling weight of the loss falls to, as a share of its start.
+const LEAST_MU: f64 = 0.01;
 
 /// Batches between two observations of the Gauss-Newton metric.
 const OBSERVE_EVERY: u64 = 10;
@@ -185,6 +191,7 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         batch: &Batch,
+        mu: f32,
     ) -> Result<Report> {
         let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
         lifted.anchor(engine, network);
@@ -192,7 +199,7 @@ impl LbFb {
         let mut report = Report { loss, steps: (f64::INFINITY, 0.0), ..Report::default() };
         self.recall(&mut lifted, batch);
         lifted.refresh(engine, network);
-        report.energy_before = Some(lifted.energy(engine, network, f64::from(self.options.mu)).total());
+        report.energy_before = Some(lifted.energy(engine, network, f64::from(mu)).total());
         for inner in 0..self.options.inner {
             match self.options.order {
                 Order::Sweep => {
@@ -201,13 +208,13 @@ impl LbFb {
                     } else if inner > 0 {
                         lifted.refresh(engine, network);
                     }
-                    self.sweep(engine, network, &mut lifted, &mut report);
+                    self.sweep(engine, network, &mut lifted, mu, &mut report);
                 }
-                Order::Simultaneous => self.simultaneous(engine, network, &mut lifted, &mut report),
+                Order::Simultaneous => self.simultaneous(engine, network, &mut lifted, mu, &mut report),
             }
         }
         lifted.refresh(engine, network);
-        let energy = lifted.energy(engine, network, f64::from(self.options.mu));
+        let energy = lifted.energy(engine, network, f64::from(mu));
         report.data_term = Some(energy.data.iter().sum());
         report.energy = Some(energy.total());
         self.keep(&lifted, batch);
@@ -221,12 +228,12 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         lifted: &mut Lifted<f32>,
+        mu: f32,
         report: &mut Report,
     ) {
         let depth = network.theta.len() - 1;
-        let mu = self.options.mu;
         for k in (0..=depth).rev() {
-            self.theta_step(engine, network, lifted, k, report);
+            self.theta_step(engine, network, lifted, (k, mu), report);
             if k >= 2 {
                 let gamma = if k == depth { last_u_step(network, mu) } else { U_STEP };
                 lifted.u_step(engine, network, k - 1, mu, gamma);
@@ -240,10 +247,9 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         lifted: &mut Lifted<f32>,
-        k: usize,
+        (k, mu): (usize, f32),
         report: &mut Report,
     ) {
-        let mu = self.options.mu;
         let scale = 1.0 / lifted.z.samples() as f32;
         let mut gradient = network.theta[k].clone();
         lifted.theta_gradient(engine, network, k, mu, &mut gradient);
@@ -275,9 +281,9 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         lifted: &mut Lifted<f32>,
+        mu: f32,
         report: &mut Report,
     ) {
-        let mu = self.options.mu;
         let scale = 1.0 / lifted.z.samples() as f64;
         let mut gradients = network.theta.clone();
         lifted.theta_gradients(engine, network, mu, &mut gradients);
@@ -380,7 +386,7 @@ fn take_lifted(kept: &mut Option<Lifted<f32>>, network: &Network<f32>, batch: &B
 
 impl Trainer for LbFb {
     fn describe(&self) -> String {
-        let Options { mu, auxiliary, order, metric, steps, inertia, inner } = self.options;
+        let Options { mu, mu_schedule, auxiliary, order, metric, steps, inertia, inner } = self.options;
         let u = match auxiliary {
             Auxiliary::Anchored => "anchored",
             Auxiliary::Persistent { .. } => "persistent",
@@ -395,8 +401,9 @@ impl Trainer for LbFb {
             Steps::Backtracking => "backtracking".to_string(),
             Steps::Rate(rate) => format!("rate {rate}, inertia {inertia}"),
         };
+        let falling = if mu_schedule == Schedule::Cosine { " falling by a cosine" } else { "" };
         let inner = if inner == 1 { String::new() } else { format!(", {inner} inner iterations") };
-        format!("lifted Bregman, mu {mu}, u {u}, {order}, {metric} metric, {steps}{inner}")
+        format!("lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{inner}")
     }
 
     fn step(
@@ -408,7 +415,12 @@ impl Trainer for LbFb {
     ) -> Result<Report> {
         let report = match self.options.steps {
             Steps::Rate(rate) => self.rated_step(engine, network, batch, rate.at(progress) as f32),
-            Steps::Backtracking => self.backtracked_step(engine, network, batch),
+            Steps::Backtracking => {
+                let mu = Rate { start: f64::from(self.options.mu), schedule: self.options.mu_schedule };
+                // Never zero: the energy would no longer see the images.
+                let mu = mu.at(progress).max(LEAST_MU * mu.start) as f32;
+                self.backtracked_step(engine, network, batch, mu)
+            }
         }?;
         self.visits += 1;
         self.norms.update(network, NORM_ITERATIONS);
