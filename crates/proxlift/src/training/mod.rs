@@ -2,6 +2,7 @@
 
 pub mod backprop;
 pub mod backtracking;
+pub mod checkpoint;
 pub mod driver;
 pub mod energy;
 pub mod feedforward;
@@ -11,6 +12,7 @@ pub mod rate;
 pub mod trainer;
 
 pub use backprop::{Backprop, Descent};
+pub use checkpoint::Checkpoint;
 pub use driver::{EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
 pub use lifted::{Auxiliary, LbFb, Options, Order, Steps};
