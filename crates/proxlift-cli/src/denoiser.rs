@@ -144,6 +144,11 @@ impl Denoiser {
         Self { kind, sigma, clip: false, description }
     }
 
+    /// Total variation as it is set for noise of level `sigma` when nothing else is said.
+    pub fn total_variation_for(sigma: f64) -> Self {
+        Self::total_variation(GRAY_LAMBDA * sigma, COLOUR_LAMBDA * sigma, sigma)
+    }
+
     /// The same, with its result clipped to `[0, 1]` if `clip`.
     pub fn clipped(self, clip: bool) -> Self {
         Self { clip, ..self }

@@ -11,6 +11,7 @@ mod inspect;
 mod output;
 mod plan;
 mod scores;
+mod train;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  proxlift train                                           a network, on built-in pictures, in about a minute
   proxlift denoise photo.png --method tv                   total variation: needs no model
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
@@ -45,6 +47,7 @@ Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 
 
 #[derive(Subcommand)]
 enum Command {
+    Train(Box<train::Arguments>),
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
     Inspect(inspect::Arguments),
@@ -55,6 +58,7 @@ enum Command {
 impl Command {
     fn run(&self) -> anyhow::Result<()> {
         match self {
+            Self::Train(arguments) => train::run(arguments),
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),

@@ -107,9 +107,21 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// Shows the bar.
     pub fn new(steps: usize, what: &str) -> Self {
+        Self::styled(steps, what, "{prefix} {wide_bar} {pos}/{len}, {eta} left")
+    }
+
+    /// Shows a bar that tells in its own words how far it is, see [`Progress::show`]; `done` steps are done already.
+    pub fn with_text(done: usize, steps: usize) -> Self {
+        let progress = Self::styled(steps, "", "{wide_bar} {msg}, {eta} left");
+        progress.0.set_position(done as u64);
+        progress.0.reset_eta();
+        progress
+    }
+
+    fn styled(steps: usize, what: &str, template: &str) -> Self {
         let shown = steps > 1 && !QUIET.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len}, {eta} left");
+        let style = ProgressStyle::with_template(template);
         let bar = ProgressBar::with_draw_target(Some(steps as u64), target)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
             .with_prefix(what.to_string());
@@ -117,6 +129,12 @@ impl Progress {
             *bar_slot() = Some(bar.clone());
         }
         Self(bar)
+    }
+
+    /// `done` pieces are done, in these words.
+    pub fn show(&self, done: usize, text: String) {
+        self.0.set_position(done as u64);
+        self.0.set_message(text);
     }
 
     /// One piece is done.

@@ -68,6 +68,14 @@ impl Patches {
         Ok(Self { set, spec, usable })
     }
 
+    /// The first `count` of these patches, at least one.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let mut few = self.clone();
+        few.spec.count = count.clamp(1, self.spec.count);
+        few
+    }
+
     /// How many patches.
     pub fn len(&self) -> usize {
         self.spec.count

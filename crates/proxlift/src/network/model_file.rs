@@ -101,6 +101,7 @@ impl Model {
             .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
         views
             .and_then(|views| safetensors::serialize(views, Some(metadata)))
+            .map(in_order)
             .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))
     }
 
@@ -152,6 +153,22 @@ impl Model {
         let lambda = tensor(&tensors, "lambda", &[features])?;
         Ok(Self { network: Network::new(theta, tau, lambda)?, sigma, provenance })
     }
+}
+
+/// Sorts the names in the header, which come in random order, so that a model has the same bytes whenever it is
+/// written. The header keeps its length.
+fn in_order(mut bytes: Vec<u8>) -> Vec<u8> {
+    let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return bytes };
+    let header = rest.get_mut(..u64::from_le_bytes(*length) as usize);
+    if let Some(header) = header
+        && let Ok(value) = serde_json::from_slice::<serde_json::Value>(header)
+        && let Ok(sorted) = serde_json::to_vec(&value)
+        && let Some((front, padding)) = header.split_at_mut_checked(sorted.len())
+    {
+        front.copy_from_slice(&sorted);
+        padding.fill(b' ');
+    }
+    bytes
 }
 
 fn check_sigma(sigma: f64) -> Result<()> {

@@ -33,7 +33,7 @@ pub struct EpochRecord {
     pub energy: Option<f64>,
     /// The loss part of `E`.
     pub data_term: Option<f64>,
-    /// The least step of a layer in the epoch.
+    /// The least step of a layer in the epoch; zero if none was taken.
     pub least_step: f64,
     /// The largest.
     pub largest_step: f64,
@@ -114,11 +114,15 @@ pub fn train(
             observer.batch(done + 1, all, report.loss / indices.len() as f64);
             batch = Some(now);
         }
-        if network.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
+        let mut weights = network.theta.iter().flat_map(|theta| theta.weights());
+        if !record.loss.is_finite() || weights.any(|w| !w.is_finite()) {
             return Err(Error::invalid(format!(
                 "the training diverged in epoch {}: choose a smaller rate",
                 epoch + 1
             )));
+        }
+        if !record.least_step.is_finite() {
+            record.least_step = 0.0;
         }
         let count = patches.len() as f64;
         record.loss /= count;

@@ -3,6 +3,7 @@
 pub mod backprop;
 pub mod backtracking;
 mod blocks;
+pub mod checkpoint;
 pub mod driver;
 pub mod energy;
 pub mod feedforward;
@@ -13,6 +14,7 @@ pub mod rate;
 pub mod trainer;
 
 pub use backprop::{Backprop, Descent};
+pub use checkpoint::Checkpoint;
 pub use driver::{EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
 pub use lifted::LbFb;

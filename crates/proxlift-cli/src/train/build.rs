@@ -1,0 +1,78 @@
+//! Configuration -> trainer.
+
+use super::config::Config;
+use super::settings::{Metric, Order, Rate, Trainer};
+use proxlift::Result;
+use proxlift::network::Network;
+use proxlift::training::{self, Auxiliary, Backprop, Descent, LbFb, MetricKind, Options, Steps};
+
+/// Adam's memory of squares.
+const BETA2: f32 = 0.999;
+
+/// The trainer of `config` for `samples` patches.
+///
+/// # Errors
+/// When the settings contradict each other.
+pub fn trainer(
+    config: &Config,
+    network: &Network<f32>,
+    samples: usize,
+) -> Result<Box<dyn training::Trainer + Send>> {
+    let settings = &config.settings;
+    let schedule = settings.schedule.map_or(training::Schedule::Constant, Into::into);
+    let start = match config.rate {
+        Rate::Value(start) => start,
+        Rate::Backtracking => 0.0,
+    };
+    let rate = training::Rate { start, schedule };
+    let inertia = settings.inertia.unwrap_or(0.0) as f32;
+    let descent = match config.trainer {
+        Trainer::Sgd => Descent::Sgd,
+        Trainer::Momentum => Descent::Momentum { beta: inertia },
+        Trainer::Adam => Descent::Adam { beta1: inertia, beta2: BETA2 },
+        Trainer::Lb => {
+            let options = Options {
+                mu_schedule: training::Schedule::Constant,
+                mu: settings.mu.unwrap_or(1.0) as f32,
+                auxiliary: if config.persistent {
+                    Auxiliary::Persistent { samples }
+                } else {
+                    Auxiliary::Anchored
+                },
+                order: match settings.order {
+                    Some(Order::Simultaneous) => training::Order::Simultaneous,
+                    _ => training::Order::Sweep,
+                },
+                metric: match settings.metric {
+                    Some(Metric::Diagonal) => MetricKind::Diagonal,
+                    Some(Metric::GaussNewton) => MetricKind::GaussNewton,
+                    _ => MetricKind::Euclidean,
+                },
+                steps: match config.rate {
+                    Rate::Backtracking => Steps::Backtracking,
+                    Rate::Value(_) => Steps::Rate(rate),
+                },
+                inertia,
+                inner: settings.inner.unwrap_or(1),
+            };
+            return Ok(Box::new(LbFb::new(network, options, config.seed)?));
+        }
+    };
+    Ok(Box::new(Backprop::new(network, descent, rate, config.seed)))
+}
+
+/// Bytes of `u` kept for all patches: `n (K - 1) J pixels` floats.
+pub fn persistent_bytes(config: &Config, samples: usize) -> usize {
+    if !config.persistent {
+        return 0;
+    }
+    let sizes = config.architecture;
+    samples * (sizes.depth - 1) * sizes.features * config.patch * config.patch * size_of::<f32>()
+}
+
+/// Bytes of one batch's variables, about: `z`, `x` and three fields for each layer.
+pub fn batch_bytes(config: &Config) -> usize {
+    let sizes = config.architecture;
+    let values = 2 * sizes.channels + 3 * sizes.depth * sizes.features;
+    config.batch * values * config.patch * config.patch * size_of::<f32>()
+}

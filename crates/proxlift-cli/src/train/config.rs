@@ -1,0 +1,268 @@
+//! Settings -> a whole, checked configuration: told settings over those of the preset.
+
+use super::preset::Preset;
+use super::settings::{Metric, Order, Rate, Schedule, Settings, Trainer, U};
+use crate::flags::{check_not_negative, check_sigma_below_white};
+use proxlift::network::Architecture;
+use proxlift::{Error, Result};
+use std::path::PathBuf;
+
+/// Everything that a training depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// What the run's folder is called.
+    pub name: String,
+    /// The settings, complete but for the count of patches, which may wait for the data.
+    pub settings: Settings,
+    /// The sizes of the network.
+    pub architecture: Architecture,
+    /// The noise level.
+    pub sigma: f64,
+    /// The thresholds.
+    pub lambda: f64,
+    /// Who trains.
+    pub trainer: Trainer,
+    /// Whether `u` is kept for each sample.
+    pub persistent: bool,
+    /// The rate at the start.
+    pub rate: Rate,
+    /// Passes over the patches.
+    pub epochs: usize,
+    /// Patches in a mini-batch.
+    pub batch: usize,
+    /// The side of the patches.
+    pub patch: usize,
+    /// Where everything random comes from.
+    pub seed: u64,
+    /// Epochs between two scores.
+    pub evaluate_every: usize,
+}
+
+impl Config {
+    /// The configuration of the settings that were `told`.
+    ///
+    /// # Errors
+    /// When a setting is out of range, or says nothing to the trainer that was chosen.
+    pub fn resolve(told: &Settings) -> Result<Self> {
+        let preset = told.preset.unwrap_or_else(|| Preset::of(told.trainer.unwrap_or(Trainer::Lb)));
+        let mut all = told.over(&below(told, preset))?;
+        let trainer = needed(all.trainer, "trainer")?;
+        let rate = needed(all.rate, "rate")?;
+        check_relevance(told, trainer, rate)?;
+        if rate == Rate::Backtracking {
+            (all.schedule, all.inertia) = (None, None);
+        }
+        for path in [&mut all.data, &mut all.test].into_iter().flatten() {
+            *path = std::path::absolute(&*path).map_err(Error::io(&*path))?;
+        }
+        (all.preset, all.out) = (None, None);
+        let name = match (told.preset, trainer) {
+            (Some(preset), _) => format!("{preset:?}").to_lowercase(),
+            (None, Trainer::Lb) => "lb".into(),
+            (None, trainer) => format!("{trainer:?}").to_lowercase(),
+        };
+        let config = Self {
+            name,
+            architecture: Architecture {
+                depth: needed(all.depth, "depth")?,
+                features: needed(all.features, "features")?,
+                kernel: needed(all.kernel, "kernel")?,
+                channels: needed(all.channels, "channels")?,
+            },
+            sigma: needed(all.sigma, "sigma")?,
+            lambda: needed(all.lambda, "lambda")?,
+            trainer,
+            persistent: trainer == Trainer::Lb && all.u == Some(U::Persistent),
+            rate,
+            epochs: needed(all.epochs, "epochs")?,
+            batch: needed(all.batch, "batch")?,
+            patch: needed(all.patch, "patch")?,
+            seed: needed(all.seed, "seed")?,
+            evaluate_every: needed(all.evaluate_every, "evaluate-every")?,
+            settings: all,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.architecture.validate()?;
+        check_sigma_below_white(self.sigma)?;
+        check_not_negative("--lambda", self.lambda)?;
+        let counts = [("epochs", self.epochs), ("batch", self.batch), ("patch", self.patch)];
+        let counts = counts.into_iter().chain([("evaluate-every", self.evaluate_every)]);
+        for (name, value) in counts.chain(self.settings.count.map(|count| ("count", count))) {
+            if value == 0 {
+                return Err(Error::invalid(format!("--{name} is 0, but it must be 1 or more")));
+            }
+        }
+        if let Rate::Value(rate) = self.rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            return Err(Error::invalid(format!("--rate is {rate}, but it must be above zero")));
+        }
+        if let Some(inertia) = self.settings.inertia
+            && !(0.0..1.0).contains(&inertia)
+        {
+            return Err(Error::invalid(format!("--inertia is {inertia}, but it must be in [0, 1[")));
+        }
+        let fresh = self.settings.fresh_noise == Some(true) || self.settings.fresh_places == Some(true);
+        if self.persistent && fresh {
+            return Err(Error::invalid(
+                "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The file that repeats the run.
+    ///
+    /// # Errors
+    /// When a path is not text.
+    pub fn to_toml(&self) -> Result<String> {
+        let text = toml::to_string(&self.settings.table()?)
+            .map_err(|e| Error::invalid(format!("the settings cannot be written as TOML: {e}")))?;
+        Ok(format!(
+            "# proxlift {}; `proxlift train --config` with this file repeats the run.\n{text}",
+            env!("CARGO_PKG_VERSION")
+        ))
+    }
+
+    /// A short name for all settings but paths and threads: equal names, equal trainings on equal pictures.
+    pub fn fingerprint(&self) -> Result<String> {
+        let none: (Option<PathBuf>, Option<usize>) = (None, None);
+        let settings =
+            Settings { data: none.0.clone(), test: none.0, threads: none.1, ..self.settings.clone() };
+        // FNV-1a: not to be relied on against malice, but the same everywhere and for ever.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = settings.table()?.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        Ok(format!("{hash:016x}"))
+    }
+}
+
+fn needed<T>(value: Option<T>, name: &str) -> Result<T> {
+    value.ok_or_else(|| Error::invalid(format!("the setting {name} is missing")))
+}
+
+/// The preset's settings, bent where those that were told leave them no sense.
+fn below(told: &Settings, preset: Preset) -> Settings {
+    let mut below = preset.settings();
+    let trainer = told.trainer.or(below.trainer);
+    if trainer != below.trainer {
+        let own = Preset::of(trainer.unwrap_or(Trainer::Lb)).settings();
+        below.rate = own.rate;
+        below.schedule = own.schedule;
+        below.inertia = own.inertia;
+        below.mu = own.mu;
+        below.u = own.u;
+        below.order = own.order;
+        below.metric = own.metric;
+        below.inner = own.inner;
+    }
+    if trainer != Some(Trainer::Lb) {
+        return below;
+    }
+    let plain = told.u == Some(U::Persistent)
+        || told.order == Some(Order::Simultaneous)
+        || told.metric == Some(Metric::Euclidean);
+    if plain {
+        below.rate = Some(Rate::Backtracking);
+    }
+    if told.rate.or(below.rate) == Some(Rate::Backtracking) {
+        below.metric = Some(Metric::Euclidean);
+    } else if below.rate == Some(Rate::Backtracking) {
+        let rated = Preset::Best.settings();
+        (below.metric, below.schedule, below.inertia) = (rated.metric, rated.schedule, rated.inertia);
+    }
+    if matches!(told.metric, Some(Metric::Diagonal | Metric::GaussNewton))
+        && below.rate == Some(Rate::Backtracking)
+        && !plain
+    {
+        let rated = Preset::Best.settings();
+        (below.rate, below.schedule, below.inertia) = (rated.rate, rated.schedule, rated.inertia);
+    }
+    if told.u == Some(U::Persistent) {
+        (below.fresh_noise, below.fresh_places) = (Some(false), Some(false));
+    }
+    below
+}
+
+/// Refuses settings that would silently do nothing.
+fn check_relevance(told: &Settings, trainer: Trainer, rate: Rate) -> Result<()> {
+    let lifted = [
+        ("mu", told.mu.is_some()),
+        ("u", told.u.is_some()),
+        ("order", told.order.is_some()),
+        ("metric", told.metric.is_some()),
+        ("inner", told.inner.is_some()),
+    ];
+    if trainer != Trainer::Lb {
+        if let Some((name, _)) = lifted.iter().find(|(_, given)| *given) {
+            return Err(Error::invalid(format!("--{name} is for --trainer lb: leave it out")));
+        }
+        if rate == Rate::Backtracking {
+            return Err(Error::invalid("backtracking is for --trainer lb: give a number as --rate"));
+        }
+    }
+    if trainer == Trainer::Sgd && told.inertia.is_some() {
+        return Err(Error::invalid("--inertia is not for plain sgd: choose --trainer momentum"));
+    }
+    if rate == Rate::Backtracking {
+        if told.metric.is_some_and(|metric| metric != Metric::Euclidean) {
+            return Err(Error::invalid(
+                "backtracking is in the Euclidean metric: give a --rate, or leave --metric out",
+            ));
+        }
+        let useless = [("schedule", told.schedule.is_some()), ("inertia", told.inertia.is_some())];
+        if let Some((name, _)) = useless.iter().find(|(_, given)| *given) {
+            return Err(Error::invalid(format!("--{name} is for steps with a --rate, not for backtracking")));
+        }
+    }
+    Ok(())
+}
+
+/// The schedule in the library's words.
+impl From<Schedule> for proxlift::training::Schedule {
+    fn from(schedule: Schedule) -> Self {
+        match schedule {
+            Schedule::Constant => Self::Constant,
+            Schedule::Cosine => Self::Cosine,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Settings {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_written_configuration_gives_itself() {
+        for text in
+            ["", "preset='paper'", "trainer='adam'", "u='persistent'", "metric='gauss-newton'\nseed=3"]
+        {
+            let config = Config::resolve(&told(text)).unwrap();
+            let again = Config::resolve(&told(&config.to_toml().unwrap())).unwrap();
+            assert_eq!(again.settings, config.settings, "{text}");
+            assert_eq!(again.fingerprint().unwrap(), config.fingerprint().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_setting_that_would_do_nothing_is_refused() {
+        for text in ["trainer='adam'\nmu=1.0", "trainer='sgd'\ninertia=0.5", "preset='paper'\ninertia=0.5"] {
+            assert!(Config::resolve(&told(text)).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn told_settings_bend_the_preset() {
+        let config = Config::resolve(&told("u='persistent'")).unwrap();
+        assert_eq!((config.rate, config.settings.fresh_noise), (Rate::Backtracking, Some(false)));
+        let config = Config::resolve(&told("preset='paper'\ntrainer='adam'")).unwrap();
+        assert!(matches!(config.rate, Rate::Value(_)) && config.batch == 5);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
+
+use super::config::Config;
+use crate::denoiser::Denoiser;
+use proxlift::dataset::{ImageSet, PatchSpec, Patches};
+use proxlift::evaluation::{Peak, Summary, psnr, ssim};
+use proxlift::image::noise::add_gaussian;
+use proxlift::image::{Channels, Image};
+use proxlift::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Built-in pictures to train on.
+const BUILT_IN: usize = 1000;
+/// Their side, or twice the patch if that is more.
+const BUILT_IN_SIDE: usize = 64;
+/// The largest patch that they are painted for.
+const BUILT_IN_PATCH: usize = 128;
+/// The built-in test set, that of `proxlift evaluate`: how many pictures, their side, their seed.
+const TEST: (usize, usize, u64) = (12, 128, 0);
+/// Built-in pictures that choose the best network: never those of the test set.
+const CHOICE: (usize, usize, u64) = (12, 96, 1);
+/// The most pictures that are held out.
+const MOST_HELD_OUT: usize = 24;
+/// Of fewer pictures than these, one is held out.
+const LEAST_SHARE: usize = 10;
+/// Held-out pictures are cropped to this side.
+const CROP: usize = 128;
+/// The seed of the noise on held-out pictures.
+const CHOICE_SEED: u64 = 7;
+/// The least side that SSIM has a meaning for.
+const LEAST_TEST_SIDE: usize = 11;
+
+/// All pictures of a run.
+pub struct Data {
+    /// The patches.
+    pub patches: Patches,
+    /// What chooses the best network.
+    pub validation: Validation,
+    /// What is scored at the end.
+    pub test: ImageSet,
+    /// The training data, in a line.
+    pub described: String,
+    /// The test set, in a line.
+    pub test_described: String,
+    /// Bytes of the training pictures.
+    pub bytes: usize,
+}
+
+impl Data {
+    /// Loads or paints everything; settles the count of patches in `config`.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or holds no pictures that are large enough.
+    pub fn load(config: &mut Config) -> Result<Self> {
+        let channels = if config.architecture.channels == 1 { Channels::Gray } else { Channels::Rgb };
+        let settings = config.settings.clone();
+        let (test, test_described) = match &settings.test {
+            Some(folder) => {
+                let set = ImageSet::from_folder(folder, channels)?;
+                let small = set.images().iter().position(|i| i.height().min(i.width()) < LEAST_TEST_SIDE);
+                if let Some(at) = small {
+                    let reason = "a test picture must have 11 x 11 pixels or more";
+                    return Err(Error::file(&set.names()[at], reason));
+                }
+                let text = format!("{} pictures of {}", set.len(), folder.display());
+                (set, text)
+            }
+            None => {
+                let set = ImageSet::embedded_test(TEST.0, TEST.1, channels, TEST.2)?;
+                (set, format!("{} built-in pictures", TEST.0))
+            }
+        };
+        let (train, validation, described) = match &settings.data {
+            Some(folder) => from_folder(folder, channels, config.sigma)?,
+            None => built_in(config, channels)?,
+        };
+        let count = settings.count.unwrap_or(BUILT_IN.max(train.len()));
+        config.settings.count = Some(count);
+        let bytes = train.images().iter().map(|image| size_of_val(image.data())).sum();
+        let spec = PatchSpec {
+            size: config.patch,
+            count,
+            augment: settings.augment == Some(true),
+            sigma: config.sigma as f32,
+            seed: config.seed,
+        };
+        let of_data = |e: Error| match &settings.data {
+            Some(folder) => Error::file(folder, e.to_string()),
+            None => e,
+        };
+        let patches = Patches::new(Arc::new(train), spec).map_err(of_data)?;
+        Ok(Self { patches, validation, test, described, test_described, bytes })
+    }
+}
+
+fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation, String)> {
+    if config.patch > BUILT_IN_PATCH {
+        return Err(Error::invalid(format!(
+            "--patch is {}, but the built-in pictures are for patches up to {BUILT_IN_PATCH}: give --data",
+            config.patch
+        )));
+    }
+    let side = BUILT_IN_SIDE.max(2 * config.patch);
+    // Picture i is the same in sets of any size, and patch i comes from picture i.
+    let number = BUILT_IN.min(config.settings.count.unwrap_or(BUILT_IN));
+    let train = ImageSet::embedded_train(number, side, channels, 0)?;
+    let choice = ImageSet::embedded_test(CHOICE.0, CHOICE.1, channels, CHOICE.2)?;
+    let described = format!("{number} built-in pictures of {side} x {side} pixels");
+    Ok((train, Validation::new(&choice, config.sigma)?, described))
+}
+
+fn from_folder(folder: &Path, channels: Channels, sigma: f64) -> Result<(ImageSet, Validation, String)> {
+    let set = ImageSet::from_folder(folder, channels)?;
+    let number = set.len();
+    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    if number == 1 {
+        tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
+        let validation = Validation::new(&set, sigma)?;
+        return Ok((set, validation, format!("1 picture of {name}")));
+    }
+    let (train, held) = set.hold_out(LEAST_SHARE.max(number.div_ceil(MOST_HELD_OUT)))?;
+    let described = format!("{} pictures of {name}, {} held out", train.len(), held.len());
+    Ok((train, Validation::new(&held, sigma)?, described))
+}
+
+/// Clean pictures with their noise.
+pub struct Validation {
+    clean: Vec<Image>,
+    noisy: Vec<Image>,
+}
+
+impl Validation {
+    fn new(set: &ImageSet, sigma: f64) -> Result<Self> {
+        let clean = set.images().iter().map(|image| centre(image, CROP)).collect::<Result<Vec<_>>>()?;
+        let noisy = clean.iter().enumerate();
+        let noisy = noisy.map(|(i, image)| add_gaussian(image, sigma as f32, CHOICE_SEED, i as u64));
+        Ok(Self { noisy: noisy.collect::<Result<_>>()?, clean })
+    }
+
+    /// Mean PSNR, and mean SSIM where the pictures are large enough for it.
+    ///
+    /// # Errors
+    /// When the denoiser is not for these pictures.
+    pub fn score(&self, denoiser: &Denoiser) -> Result<(f64, Option<f64>)> {
+        let estimates = denoiser.denoise_all(&self.noisy)?;
+        let pairs = || self.clean.iter().zip(&estimates);
+        let values = pairs().map(|(a, b)| psnr(a, b, Peak::ONE)).collect::<Result<Vec<_>>>()?;
+        let similar = pairs().map(|(a, b)| ssim(a, b, Peak::ONE)).collect::<Result<Vec<_>>>().ok();
+        let mean = |values: &[f64]| Summary::of(values).map_or(f64::NAN, |summary| summary.mean);
+        Ok((mean(&values), similar.map(|values| mean(&values))))
+    }
+}
+
+/// The middle of a picture, at most `side` pixels wide and high.
+///
+/// # Errors
+/// Never for an image that is one.
+pub fn centre(image: &Image, side: usize) -> Result<Image> {
+    let (channels, height, width) = image.shape();
+    let (rows, columns) = (height.min(side), width.min(side));
+    let (top, left) = ((height - rows) / 2, (width - columns) / 2);
+    let mut data = Vec::with_capacity(channels * rows * columns);
+    for c in 0..channels {
+        for line in image.plane(c).chunks_exact(width).skip(top).take(rows) {
+            data.extend_from_slice(&line[left..left + columns]);
+        }
+    }
+    Image::new(channels, rows, columns, data)
+}

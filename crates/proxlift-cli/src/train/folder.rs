@@ -1,0 +1,174 @@
+//! The folder of a run: made once, filled while training, found again to go on.
+
+use super::settings::Settings;
+use proxlift::image::io::write_atomically;
+use proxlift::training::{Checkpoint, EpochRecord};
+use proxlift::{Error, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Where runs go when nothing is said.
+const RUNS: &str = "runs";
+const CONFIG: &str = "config.toml";
+const HISTORY: &str = "history.jsonl";
+const CHECKPOINT: &str = "checkpoint/latest.safetensors";
+const RESULT: &str = "result.json";
+
+/// One epoch in `history.jsonl`.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Entry {
+    /// What the training said.
+    #[serde(flatten)]
+    pub record: EpochRecord,
+    /// PSNR on the held-out pictures, when it was taken.
+    pub psnr: Option<f64>,
+    /// SSIM on them.
+    pub ssim: Option<f64>,
+}
+
+/// A run's folder.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes the folder of a new run: `out`, which must be new or empty, or `runs/name-1` with the next free number.
+    ///
+    /// # Errors
+    /// When it cannot be made or holds something.
+    pub fn create(out: Option<&Path>, name: &str, config: &str) -> Result<Self> {
+        let folder = match out {
+            Some(out) => {
+                fs::create_dir_all(out).map_err(Error::io(out))?;
+                if fs::read_dir(out).map_err(Error::io(out))?.next().is_some() {
+                    let reason = "this folder is not empty: choose another --out, or go on with --resume";
+                    return Err(Error::file(out, reason));
+                }
+                Self(out.to_path_buf())
+            }
+            None => {
+                fs::create_dir_all(RUNS).map_err(Error::io(RUNS))?;
+                Self(claim(name)?)
+            }
+        };
+        let checkpoints = folder.0.join("checkpoint");
+        fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
+        folder.write(CONFIG, config.as_bytes())?;
+        Ok(folder)
+    }
+
+    /// A run that was stopped, with its settings and its checkpoint.
+    ///
+    /// # Errors
+    /// When this is no run, it has no checkpoint, or it is finished.
+    pub fn resume(path: &Path) -> Result<(Self, Settings, Checkpoint)> {
+        let folder = Self(path.to_path_buf());
+        if !path.is_dir() || !folder.path(CONFIG).is_file() {
+            return Err(Error::file(path, format!("this is not the folder of a run: it has no {CONFIG}")));
+        }
+        if folder.path(RESULT).is_file() {
+            let reason = "this run is finished: there is nothing to resume; its models are in the folder";
+            return Err(Error::file(path, reason));
+        }
+        if !folder.path(CHECKPOINT).is_file() {
+            let reason = "this run has no checkpoint yet: start again with --config and its config.toml";
+            return Err(Error::file(path, reason));
+        }
+        let settings = Settings::load(&folder.path(CONFIG))?;
+        let checkpoint = Checkpoint::load(folder.path(CHECKPOINT))?;
+        Ok((folder, settings, checkpoint))
+    }
+
+    /// A file of the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a whole file or none.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path(name);
+        write_atomically(&path, |file| file.write_all(bytes).map_err(Error::io(&path)))
+    }
+
+    /// Marks the run as finished.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(&self, result: &serde_json::Value) -> Result<()> {
+        self.write(RESULT, format!("{result:#}\n").as_bytes())
+    }
+
+    /// Replaces the checkpoint; the history reaches the disk first.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn checkpoint(&self, checkpoint: &Checkpoint) -> Result<()> {
+        let history = self.path(HISTORY);
+        File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))?;
+        checkpoint.save(self.path(CHECKPOINT))
+    }
+
+    /// Adds an epoch to the history.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&self, entry: &Entry) -> Result<()> {
+        let path = self.path(HISTORY);
+        let text = serde_json::to_string(entry).map_err(|e| Error::file(&path, e.to_string()))?;
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io(&path))?;
+        file.write_all(format!("{text}\n").as_bytes()).map_err(Error::io(&path))
+    }
+
+    /// Forgets the epochs after the first `epochs`, which are to be done again.
+    ///
+    /// # Errors
+    /// When the history cannot be read or written, or has fewer epochs.
+    pub fn rewind(&self, epochs: usize) -> Result<()> {
+        let path = self.path(HISTORY);
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let kept: Vec<&str> = text.split_inclusive('\n').take(epochs).collect();
+        if kept.len() < epochs || kept.iter().any(|line| !line.ends_with('\n')) {
+            return Err(Error::file(
+                &path,
+                format!("the checkpoint is of epoch {epochs}, but lines are missing here"),
+            ));
+        }
+        let kept = kept.concat();
+        if kept.len() < text.len() { self.write(HISTORY, kept.as_bytes()) } else { Ok(()) }
+    }
+
+    /// The history so far.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn history(&self) -> Result<Vec<Entry>> {
+        let path = self.path(HISTORY);
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let lines = text.lines().enumerate();
+        let read = lines.map(|(i, line)| {
+            serde_json::from_str(line).map_err(|e| Error::file(&path, format!("line {}: {e}", i + 1)))
+        });
+        read.collect()
+    }
+}
+
+/// Makes `runs/name-N` with the least N that is free.
+fn claim(name: &str) -> Result<PathBuf> {
+    for number in 1.. {
+        let path = Path::new(RUNS).join(format!("{name}-{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io(&path)(error)),
+        }
+    }
+    unreachable!("numbers do not end")
+}

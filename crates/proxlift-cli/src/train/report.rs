@@ -1,0 +1,136 @@
+//! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
+
+use super::config::Config;
+use super::data::{Data, centre};
+use super::folder::Folder;
+use super::plot::{Curve, draw};
+use super::watch::{BEST, LAST};
+use crate::denoiser::Denoiser;
+use crate::output;
+use crate::scores::{Score, Scores, score};
+use proxlift::evaluation::Summary;
+use proxlift::image::Image;
+use proxlift::image::io::{self, Depth, Picture};
+use proxlift::image::noise::add_gaussian;
+use proxlift::network::Model;
+use serde_json::json;
+
+const SHEET: &str = "before-after.png";
+const PLOT: &str = "training.svg";
+
+/// Test pictures on the sheet, and the side that they are cropped to.
+const ROWS: usize = 3;
+const SIDE: usize = 192;
+const GAP: usize = 4;
+
+/// The seed of the noise, that of `proxlift evaluate`.
+const SEED: u64 = 0;
+
+/// Scores the best network on the test set, draws, prints, and marks the run as finished.
+pub fn finish(
+    config: &Config,
+    data: &Data,
+    folder: &Folder,
+    best: Option<(f64, usize)>,
+    trainer: &str,
+) -> anyhow::Result<()> {
+    let model = Model::load(folder.path(if best.is_some() { BEST } else { LAST }))?;
+    let network = Denoiser::from_network(model.network, config.sigma);
+    let variation = Denoiser::total_variation_for(config.sigma);
+    let trained = score(&network, &data.test, config.sigma, SEED)?;
+    let plain = score(&variation, &data.test, config.sigma, SEED)?;
+
+    io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
+    let history = folder.history()?;
+    let (level, _) = data.validation.score(&variation)?;
+    let course = |f: &dyn Fn(&super::folder::Entry) -> Option<f64>| {
+        history.iter().filter_map(|entry| Some((entry.record.epoch as f64, f(entry)?))).collect()
+    };
+    let curves = [
+        Curve {
+            title: "Training loss",
+            unit: "½‖x̂ − x‖² per patch",
+            points: course(&|entry| Some(entry.record.loss)),
+            level: None,
+            colour: "#c2410c",
+        },
+        Curve {
+            title: "PSNR on held-out pictures",
+            unit: "dB",
+            points: course(&|entry| entry.psnr),
+            level: Some((level, "total variation")),
+            colour: "#1d4ed8",
+        },
+    ];
+    let sizes = config.architecture;
+    let title = format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma);
+    folder.write(PLOT, draw(&title, trainer, &curves).as_bytes())?;
+
+    let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
+    let mean = |scores: &Scores, of: fn(&Score) -> f64| scores.summary(of).mean;
+    let rows = [
+        ("noisy", mean(&trained, |s| s.noisy_psnr), mean(&trained, |s| s.noisy_ssim)),
+        ("total variation", mean(&plain, |s| s.psnr), mean(&plain, |s| s.ssim)),
+        ("network", mean(&trained, |s| s.psnr), mean(&trained, |s| s.ssim)),
+    ];
+    let scores: serde_json::Map<_, _> = rows
+        .iter()
+        .map(|(name, psnr, ssim)| (name.replace(' ', "_"), json!({"psnr": psnr, "ssim": ssim})))
+        .collect();
+    let spread: Summary = trained.summary(|s| s.psnr);
+    folder.finish(&json!({
+        "trainer": trainer,
+        "test": data.test_described,
+        "images": spread.count,
+        "scores": scores,
+        "psnr_std": spread.std,
+        "epochs": last.epoch,
+        "training_seconds": last.seconds,
+        "best_epoch": best.map(|(_, epoch)| epoch),
+        "best_held_out_psnr": best.map(|(psnr, _)| psnr),
+    }))?;
+
+    let which = best.map_or(String::new(), |(_, epoch)| format!(", network of epoch {epoch}"));
+    output::line(format_args!("On {}, sigma {:.4}{which}:", data.test_described, config.sigma))?;
+    output::line(format_args!("{:<16} {:>10} {:>10}", "", "PSNR (dB)", "SSIM"))?;
+    for (name, psnr, ssim) in rows {
+        output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
+    }
+    let shown = |name: &str| folder.path(name).display().to_string();
+    output::note(format_args!("trained for {}", super::duration(last.seconds)));
+    output::note(format_args!("model     {}", shown(if best.is_some() { BEST } else { LAST })));
+    output::note(format_args!("pictures  {} (clean, noisy, denoised)", shown(SHEET)));
+    output::note(format_args!("course    {}", shown(PLOT)));
+    output::note(format_args!("try it    proxlift denoise PHOTO --model {}", shown(BEST)));
+    Ok(())
+}
+
+/// Clean, noisy and denoised, side by side; a row for each picture.
+fn sheet(denoiser: &Denoiser, data: &Data, sigma: f64) -> proxlift::Result<Image> {
+    let rows = data.test.images().iter().take(ROWS).enumerate();
+    let rows = rows.map(|(i, image)| {
+        let clean = centre(image, SIDE)?;
+        let noisy = add_gaussian(&clean, sigma as f32, SEED, i as u64)?;
+        let denoised = denoiser.denoise(&noisy)?;
+        Ok([clean, noisy, denoised])
+    });
+    let rows = rows.collect::<proxlift::Result<Vec<_>>>()?;
+    let channels = data.test.channels().count();
+    let cell = rows.iter().map(|row| row[0].width()).max().unwrap_or(0);
+    let width = 3 * cell + 2 * GAP;
+    let height = rows.iter().map(|row| row[0].height() + GAP).sum::<usize>().saturating_sub(GAP);
+    let mut sheet = Image::new(channels, height, width, vec![1.0; channels * height * width])?;
+    let mut top = 0;
+    for row in &rows {
+        for (column, image) in row.iter().enumerate() {
+            for c in 0..channels {
+                for (y, line) in image.plane(c).chunks_exact(image.width()).enumerate() {
+                    let start = (c * height + top + y) * width + column * (cell + GAP);
+                    sheet.data_mut()[start..start + line.len()].copy_from_slice(line);
+                }
+            }
+        }
+        top += row[0].height() + GAP;
+    }
+    Ok(sheet)
+}

@@ -1,0 +1,242 @@
+//! The settings of a training, each of them a flag and a key of the configuration file.
+
+use super::preset::Preset;
+use crate::flags::number;
+use proxlift::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// Who trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trainer {
+    /// Lifted Bregman, without back-propagation
+    Lb,
+    /// Stochastic gradients by back-propagation
+    Sgd,
+    /// The same with momentum
+    Momentum,
+    /// Adam by back-propagation
+    Adam,
+}
+
+/// How the auxiliary variables start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum U {
+    /// From the network's own forward pass, at every visit
+    Anchored,
+    /// From the last visit to the sample; needs memory for all samples
+    Persistent,
+}
+
+/// The order of the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// From the last layer to the first
+    Sweep,
+    /// All parameters at once, then all auxiliary variables
+    Simultaneous,
+}
+
+/// The metric of the parameter steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// None: plain gradients
+    Euclidean,
+    /// One scale for each weight
+    Diagonal,
+    /// A matrix for each layer
+    GaussNewton,
+}
+
+/// How the rate goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// The same throughout
+    Constant,
+    /// Half a cosine, down to zero
+    Cosine,
+}
+
+/// A rate, or steps found by backtracking.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub enum Rate {
+    /// Steps of this length, in the metric.
+    Value(f64),
+    /// The longest steps that keep the majorant.
+    Backtracking,
+}
+
+const RATES: &str = "the rate is a number such as 4e-3, or backtracking";
+
+impl TryFrom<Value> for Rate {
+    type Error = String;
+    fn try_from(value: Value) -> std::result::Result<Self, String> {
+        match value {
+            Value::Float(rate) => Ok(Self::Value(rate)),
+            Value::Integer(rate) => Ok(Self::Value(rate as f64)),
+            Value::String(text) => text.parse(),
+            _ => Err(RATES.into()),
+        }
+    }
+}
+
+impl From<Rate> for Value {
+    fn from(rate: Rate) -> Self {
+        match rate {
+            Rate::Value(rate) => Self::Float(rate),
+            Rate::Backtracking => Self::String("backtracking".into()),
+        }
+    }
+}
+
+impl std::str::FromStr for Rate {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "backtracking" => Ok(Self::Backtracking),
+            _ => text.parse().map(Self::Value).map_err(|_| RATES.to_string()),
+        }
+    }
+}
+
+/// Settings that were told; the others come from elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// The settings to start from [default: best, or that of --trainer]
+    #[arg(long)]
+    pub preset: Option<Preset>,
+    /// A folder of clean pictures to train on [default: 1000 built-in procedural pictures]
+    #[arg(long, value_name = "DIR", help_heading = "Data")]
+    pub data: Option<PathBuf>,
+    /// A folder of clean pictures for the scores at the end [default: 12 built-in ones]
+    #[arg(long, value_name = "DIR", help_heading = "Data")]
+    pub test: Option<PathBuf>,
+    /// The side of the square patches
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub patch: Option<usize>,
+    /// Patches in an epoch [default: one for each picture, but 1000 at least]
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    pub count: Option<usize>,
+    /// The noise level, where white is 1
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true, help_heading = "Data")]
+    pub sigma: Option<f64>,
+    /// Fresh noise at every visit to a patch
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Data")]
+    pub fresh_noise: Option<bool>,
+    /// Cut the patch at a fresh place at every visit
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Data")]
+    pub fresh_places: Option<bool>,
+    /// Turn and mirror patches at random
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Data")]
+    pub augment: Option<bool>,
+    /// Layers K
+    #[arg(long, value_name = "K", help_heading = "Network")]
+    pub depth: Option<usize>,
+    /// Features J of each layer
+    #[arg(long, value_name = "J", help_heading = "Network")]
+    pub features: Option<usize>,
+    /// The side of the kernels, odd
+    #[arg(long, value_name = "N", help_heading = "Network")]
+    pub kernel: Option<usize>,
+    /// 1 for gray, 3 for RGB
+    #[arg(long, value_name = "N", help_heading = "Network")]
+    pub channels: Option<usize>,
+    /// The threshold that every feature starts with
+    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = "Network")]
+    pub lambda: Option<f64>,
+    /// Who trains
+    #[arg(long, help_heading = "Training")]
+    pub trainer: Option<Trainer>,
+    /// Passes over the patches
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub epochs: Option<usize>,
+    /// Patches in a mini-batch
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub batch: Option<usize>,
+    /// The rate at the start, or `backtracking`
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
+    pub rate: Option<Rate>,
+    /// How the rate goes on
+    #[arg(long, help_heading = "Training")]
+    pub schedule: Option<Schedule>,
+    /// What is kept of the last direction, in [0, 1[
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
+    pub inertia: Option<f64>,
+    /// Where weights, patches, noise and order come from
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub seed: Option<u64>,
+    /// The weight of the loss in the energy
+    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true)]
+    #[arg(help_heading = "Lifted Bregman")]
+    pub mu: Option<f64>,
+    /// How the auxiliary variables u start
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub u: Option<U>,
+    /// The order of the blocks
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub order: Option<Order>,
+    /// The metric of the parameter steps
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub metric: Option<Metric>,
+    /// Iterations on a batch before the next
+    #[arg(long, value_name = "N", help_heading = "Lifted Bregman")]
+    pub inner: Option<usize>,
+    /// Score the network every N epochs
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub evaluate_every: Option<usize>,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub threads: Option<usize>,
+    /// The run's folder, new or empty [default: runs/NAME-1, or the next free number]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub out: Option<PathBuf>,
+}
+
+impl Settings {
+    /// The settings of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or holds anything that is no setting.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        toml::from_str(&text).map_err(|error| {
+            let line =
+                error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            let said = error.message().replace("unknown field", "unknown key");
+            let said = match said.split_once(", expected one of") {
+                Some((said, _)) if said.starts_with("unknown key") => {
+                    format!("{said}: the keys are the long flags of `proxlift train --help`")
+                }
+                _ => said,
+            };
+            Error::file(path, format!("line {line}: {said}"))
+        })
+    }
+
+    /// As a table of what was told.
+    ///
+    /// # Errors
+    /// When a path is not text.
+    pub fn table(&self) -> Result<Table> {
+        Table::try_from(self)
+            .map_err(|e| Error::invalid(format!("the settings cannot be written as TOML: {e}")))
+    }
+
+    /// These settings, and where they are silent those `below`.
+    ///
+    /// # Errors
+    /// When a path is not text.
+    pub fn over(&self, below: &Self) -> Result<Self> {
+        let mut table = below.table()?;
+        table.extend(self.table()?);
+        table.try_into().map_err(|e| Error::invalid(format!("the settings contradict each other: {e}")))
+    }
+}
