@@ -42,11 +42,11 @@ mu = 0.1
 u = "anchored"
 order = "sweep"
 metric = "diagonal"
-rate = 4e-3
+rate = 1e-3
 schedule = "cosine"
 inertia = 0.9
 inner = 1
-batch = 20
+batch = 5
 "#;
 
 const PAPER: &str = r#"
@@ -59,7 +59,7 @@ rate = "backtracking"
 schedule = "constant"
 inertia = 0.0
 inner = 1
-batch = 5
+batch = 1
 fresh-noise = false
 fresh-places = false
 augment = false
@@ -82,10 +82,10 @@ batch = 20
 
 const ADAM: &str = r#"
 trainer = "adam"
-rate = 2e-3
+rate = 1e-3
 schedule = "cosine"
 inertia = 0.9
-batch = 20
+batch = 5
 "#;
 
 impl Preset {

@@ -27,6 +27,9 @@ impl Default for Backtracking {
     }
 }
 
+/// A decrease below this share of `f` cannot be told from rounding, and is not searched for.
+const RESOLUTION: f64 = 1e-7;
+
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
@@ -39,10 +42,14 @@ pub struct Found {
 impl Backtracking {
     /// Tries steps, the longest first, until `value(step) <= f - step/2 slope`, with `slope = <g, p>`.
     ///
-    /// `value` leaves whatever it computed for the accepted step in place: it is called for it last.
+    /// `value` leaves whatever it computed for the accepted step in place: it is called for it last. After a search
+    /// without a step, the caller restores what `value` changed.
     pub fn search(&mut self, f: f64, slope: f64, mut value: impl FnMut(f64) -> f64) -> Found {
         let mut step = self.step * self.grow;
         for refused in 0..=self.most {
+            if step * slope <= RESOLUTION * f.abs() {
+                return Found { step: None, refused };
+            }
             if value(step) <= f - 0.5 * step * slope {
                 self.step = step;
                 return Found { step: Some(step), refused };

@@ -19,6 +19,7 @@ use crate::engine::{Engine, Field};
 use crate::network::{Architecture, Network};
 use crate::operator::Filters;
 use crate::{Real, Result};
+use rayon::prelude::*;
 
 /// `E` of each sample of a batch, by blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +41,29 @@ impl Energy {
         let penalties: f64 = self.penalties.iter().map(|penalty| penalty.iter().sum::<f64>()).sum();
         self.data.iter().sum::<f64>() + penalties
     }
+}
+
+/// Numbers of a batch that a thread takes at once.
+const GRAIN: usize = 1 << 14;
+
+/// `a <- f(a)`, entry by entry.
+fn map<T: Real>(a: &mut [T], f: impl Fn(T) -> T + Sync) {
+    a.par_chunks_mut(GRAIN).for_each(|a| a.iter_mut().for_each(|a| *a = f(*a)));
+}
+
+/// `a <- f(a, b)`, entry by entry.
+fn map2<T: Real>(a: &mut [T], b: &[T], f: impl Fn(T, T) -> T + Sync) {
+    a.par_chunks_mut(GRAIN)
+        .zip(b.par_chunks(GRAIN))
+        .for_each(|(a, b)| a.iter_mut().zip(b).for_each(|(a, &b)| *a = f(*a, b)));
+}
+
+/// `a <- f(a, b, c)`, entry by entry.
+fn map3<T: Real>(a: &mut [T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T + Sync) {
+    let parts = a.par_chunks_mut(GRAIN).zip(b.par_chunks(GRAIN)).zip(c.par_chunks(GRAIN));
+    parts.for_each(|((a, b), c)| {
+        a.iter_mut().zip(b).zip(c).for_each(|((a, &b), &c)| *a = f(*a, b, c));
+    });
 }
 
 /// A batch with its auxiliary variables `u_k` and what follows from them.
@@ -121,9 +145,7 @@ impl<T: Real> Lifted<T> {
     pub fn output(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
         let last = &self.u[self.u.len() - 1];
         engine.residual(network.last(), last, &self.z, &mut self.e);
-        for (e, &x) in self.e.data_mut().iter_mut().zip(self.x.data()) {
-            *e = -*e - x;
-        }
+        map2(self.e.data_mut(), self.x.data(), |e, x| -e - x);
     }
 
     /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
@@ -145,9 +167,7 @@ impl<T: Real> Lifted<T> {
     fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
         let layer = network.layer(k);
         engine.activate(layer, &self.v[k], &mut self.d);
-        for (d, &u) in self.d.data_mut().iter_mut().zip(self.u[k].data()) {
-            *d -= u;
-        }
+        map2(self.d.data_mut(), self.u[k].data(), |d, u| d - u);
         engine.pullback(layer, &self.d, &mut self.a, &mut self.back);
     }
 
@@ -183,14 +203,11 @@ impl<T: Real> Lifted<T> {
     ) {
         let depth = self.u.len();
         engine.lift(network.last(), &self.e, &mut self.back);
-        self.back.data_mut().iter_mut().for_each(|b| *b = -mu * *b);
+        map(self.back.data_mut(), |b| -mu * b);
         for k in (1..depth).rev() {
-            let (u, v) = (self.u[k].data(), self.v[k].data());
-            for (((g, &u), &v), &back) in
-                gradients[k].data_mut().iter_mut().zip(u).zip(v).zip(self.back.data())
-            {
-                *g = (u - v) + back;
-            }
+            let gradient = gradients[k].data_mut();
+            gradient.copy_from_slice(self.u[k].data());
+            map3(gradient, self.v[k].data(), self.back.data(), |u, v, back| (u - v) + back);
             self.pull(engine, network, k);
         }
     }
@@ -248,14 +265,13 @@ impl<T: Real> Lifted<T> {
     pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
         if k + 1 == self.u.len() {
             engine.lift(network.last(), &self.e, &mut self.back);
-            self.back.data_mut().iter_mut().for_each(|b| *b = -mu * *b);
+            map(self.back.data_mut(), |b| -mu * b);
         } else {
             self.pull(engine, network, k + 1);
         }
-        let (u, v) = (self.u[k].data(), self.v[k].data());
-        for (((step, &u), &v), &back) in self.d.data_mut().iter_mut().zip(u).zip(v).zip(self.back.data()) {
-            *step = u - gamma * ((u - v) + back);
-        }
+        let step = self.d.data_mut();
+        step.copy_from_slice(self.u[k].data());
+        map3(step, self.v[k].data(), self.back.data(), |u, v, back| u - gamma * ((u - v) + back));
         engine.activate(network.layer(k), &self.d, &mut self.u[k]);
     }
 
@@ -272,9 +288,9 @@ impl<T: Real> Lifted<T> {
         let mut model = 0.0;
         for k in 1..self.u.len() {
             let (from, gradient) = (before[k].data(), gradients[k].data());
-            for ((step, &from), &g) in self.d.data_mut().iter_mut().zip(from).zip(gradient) {
-                *step = from - gamma * g;
-            }
+            let step = self.d.data_mut();
+            step.copy_from_slice(from);
+            map2(step, gradient, |from, g| from - gamma * g);
             engine.activate(network.layer(k), &self.d, &mut self.u[k]);
             for ((&u, &from), &g) in self.u[k].data().iter().zip(from).zip(gradient) {
                 let move_by = (u - from).to_double();

@@ -11,61 +11,15 @@ use super::backprop::{Descent, Moments, NORM_ITERATIONS, restore_norms, save_nor
 use super::backtracking::Backtracking;
 use super::energy::Lifted;
 use super::metric::{GaussNewton, MetricKind};
+use super::options::{Auxiliary, Options, Order, Steps};
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
+use crate::Result;
 use crate::engine::{Engine, Gradients, Reverse};
 use crate::network::{Network, Norms};
-use crate::operator::Filters;
-use crate::{Error, Result};
 
-/// How the auxiliary variables `u` of a sample are kept between two visits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Auxiliary {
-    /// They start at the network's own forward pass.
-    Anchored,
-    /// They go on from the last visit: memory for `samples` samples.
-    Persistent {
-        /// Samples in the training set.
-        samples: usize,
-    },
-}
-
-/// In which order the blocks are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`: the output error reaches every layer.
-    Sweep,
-    /// All of `theta` at once, then all of `u`, as the paper prints it.
-    Simultaneous,
-}
-
-/// How long the parameter steps are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Steps {
-    /// Two-way backtracking on the majorant.
-    Backtracking,
-    /// A rate, in the metric.
-    Rate(Rate),
-}
-
-/// The settings of [`LbFb`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// The weight of the loss in `E`.
-    pub mu: f32,
-    /// How `u` is kept.
-    pub auxiliary: Auxiliary,
-    /// The order of the blocks.
-    pub order: Order,
-    /// The metric of the parameter blocks.
-    pub metric: MetricKind,
-    /// Their steps.
-    pub steps: Steps,
-    /// What is kept of the last direction.
-    pub inertia: f32,
-    /// Iterations on a batch before the next.
-    pub inner: usize,
-}
+/// What a falling weight of the loss falls to, as a share of its start.
+const LEAST_MU: f64 = 0.01;
 
 /// Batches between two observations of the Gauss-Newton metric.
 const OBSERVE_EVERY: u64 = 10;
@@ -77,9 +31,9 @@ pub struct LbFb {
     moments: Moments,
     metric: Option<GaussNewton>,
     /// The parameter step of each layer, and of all at once in the simultaneous order.
-    beta: Vec<Backtracking>,
+    pub(super) beta: Vec<Backtracking>,
     /// The `u` step of the simultaneous order.
-    gamma: Backtracking,
+    pub(super) gamma: Backtracking,
     /// `u_1..u_{K-1}` of every sample, `[sample][k][j][pixels with gaps]`, when persistent.
     kept: Vec<Vec<f32>>,
     visits: u64,
@@ -93,32 +47,7 @@ impl LbFb {
     /// # Errors
     /// When the options contradict each other or are out of range.
     pub fn new(network: &Network<f32>, options: Options, seed: u64) -> Result<Self> {
-        if !(options.mu.is_finite() && options.mu > 0.0) {
-            return Err(Error::invalid(format!("mu is {}, but it must be above zero", options.mu)));
-        }
-        if options.inner == 0 {
-            return Err(Error::invalid("at least one inner iteration per batch is needed"));
-        }
-        if !(0.0..1.0).contains(&options.inertia) {
-            return Err(Error::invalid(format!(
-                "the inertia is {}, but it must be in [0, 1[",
-                options.inertia
-            )));
-        }
-        let rated = matches!(options.steps, Steps::Rate(_));
-        if rated && (options.auxiliary != Auxiliary::Anchored || options.order != Order::Sweep) {
-            return Err(Error::invalid(
-                "a rate needs u anchored and the sweep order; persistent u and simultaneous steps need backtracking",
-            ));
-        }
-        if rated && options.metric == MetricKind::Euclidean {
-            return Err(Error::invalid(
-                "the Euclidean metric finds its steps by backtracking; it takes no rate",
-            ));
-        }
-        if options.order == Order::Simultaneous && options.metric != MetricKind::Euclidean {
-            return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
-        }
+        options.validate()?;
         let kept = match options.auxiliary {
             Auxiliary::Anchored => Vec::new(),
             Auxiliary::Persistent { samples } => vec![Vec::new(); samples],
@@ -185,139 +114,35 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         batch: &Batch,
+        mu: f32,
     ) -> Result<Report> {
         let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
         lifted.anchor(engine, network);
         let loss = 0.5 * lifted.e.data().iter().map(|e| f64::from(*e).powi(2)).sum::<f64>();
         let mut report = Report { loss, steps: (f64::INFINITY, 0.0), ..Report::default() };
         self.recall(&mut lifted, batch);
+        lifted.refresh(engine, network);
+        report.energy_before = Some(lifted.energy(engine, network, f64::from(mu)).total());
         for inner in 0..self.options.inner {
             match self.options.order {
                 Order::Sweep => {
                     if inner > 0 && self.options.auxiliary == Auxiliary::Anchored {
                         lifted.anchor(engine, network);
-                    } else {
+                    } else if inner > 0 {
                         lifted.refresh(engine, network);
                     }
-                    self.sweep(engine, network, &mut lifted, &mut report);
+                    self.sweep(engine, network, &mut lifted, mu, &mut report);
                 }
-                Order::Simultaneous => self.simultaneous(engine, network, &mut lifted, &mut report),
+                Order::Simultaneous => self.simultaneous(engine, network, &mut lifted, mu, &mut report),
             }
         }
         lifted.refresh(engine, network);
-        let energy = lifted.energy(engine, network, f64::from(self.options.mu));
+        let energy = lifted.energy(engine, network, f64::from(mu));
         report.data_term = Some(energy.data.iter().sum());
         report.energy = Some(energy.total());
         self.keep(&lifted, batch);
         self.lifted = Some(lifted);
         Ok(report)
-    }
-
-    /// `theta_K, u_{K-1}, theta_{K-1}, ..., u_1, theta_1, theta_0`.
-    fn sweep(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        report: &mut Report,
-    ) {
-        let depth = network.theta.len() - 1;
-        let mu = self.options.mu;
-        for k in (0..=depth).rev() {
-            self.theta_step(engine, network, lifted, k, report);
-            if k >= 2 {
-                lifted.u_step(engine, network, k - 1, mu, U_STEP);
-            }
-        }
-    }
-
-    /// One parameter block: the largest step along its gradient that keeps the majorant.
-    fn theta_step(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        k: usize,
-        report: &mut Report,
-    ) {
-        let mu = self.options.mu;
-        let scale = 1.0 / lifted.z.samples() as f32;
-        let mut gradient = network.theta[k].clone();
-        lifted.theta_gradient(engine, network, k, mu, &mut gradient);
-        let start = network.theta[k].clone();
-        let direction: Vec<f32> = gradient.weights().iter().map(|g| scale * g).collect();
-        let slope: f64 = direction.iter().map(|g| f64::from(*g).powi(2)).sum();
-        if slope == 0.0 {
-            return;
-        }
-        let f = f64::from(scale) * lifted.block(engine, network, k, f64::from(mu));
-        let found = self.beta[k].search(f, slope, |beta| {
-            move_along(&mut network.theta[k], &start, beta, &direction);
-            lifted.follow(engine, network, k);
-            f64::from(scale) * lifted.block(engine, network, k, f64::from(mu))
-        });
-        report.backtracks += found.refused;
-        match found.step {
-            Some(step) => report.steps = (report.steps.0.min(step), report.steps.1.max(step)),
-            None => {
-                network.theta[k] = start;
-                lifted.follow(engine, network, k);
-            }
-        }
-    }
-
-    /// All of `theta` with one step, then all of `u` with one step.
-    fn simultaneous(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        report: &mut Report,
-    ) {
-        let mu = self.options.mu;
-        let scale = 1.0 / lifted.z.samples() as f64;
-        lifted.refresh(engine, network);
-        let mut gradients = network.theta.clone();
-        lifted.theta_gradients(engine, network, mu, &mut gradients);
-        let start = network.theta.clone();
-        let directions: Vec<Vec<f32>> =
-            gradients.iter().map(|g| g.weights().iter().map(|g| scale as f32 * g).collect()).collect();
-        let slope: f64 = directions.iter().flatten().map(|g| f64::from(*g).powi(2)).sum();
-        let energy = |lifted: &Lifted<f32>, network: &Network<f32>| {
-            scale * lifted.energy(engine, network, f64::from(mu)).total()
-        };
-        let f = energy(lifted, network);
-        let found = self.beta[0].search(f, slope, |beta| {
-            for (theta, (start, direction)) in network.theta.iter_mut().zip(start.iter().zip(&directions)) {
-                move_along(theta, start, beta, direction);
-            }
-            lifted.refresh(engine, network);
-            energy(lifted, network)
-        });
-        report.backtracks += found.refused;
-        if let Some(step) = found.step {
-            report.steps = (report.steps.0.min(step), report.steps.1.max(step));
-        } else {
-            network.theta = start;
-            lifted.refresh(engine, network);
-        }
-
-        let before = lifted.u.clone();
-        let mut gradients = lifted.u.clone();
-        lifted.u_gradients(engine, network, mu, &mut gradients);
-        let f = energy(lifted, network);
-        let mut gamma = self.gamma.step * self.gamma.grow;
-        for _ in 0..=self.gamma.most {
-            let model = lifted.u_trial(engine, network, &before, &gradients, gamma as f32);
-            lifted.refresh(engine, network);
-            if energy(lifted, network) <= f + scale * model {
-                self.gamma.step = gamma;
-                return;
-            }
-            report.backtracks += 1;
-            gamma *= self.gamma.shrink;
-        }
-        lifted.u = before;
     }
 
     /// Puts the kept `u` of the batch's samples in place; a sample seen for the first time starts anchored.
@@ -346,16 +171,6 @@ impl LbFb {
     }
 }
 
-/// The step of a single `u`-block, whose gradient has Lipschitz constant 2 at most.
-const U_STEP: f32 = 0.5;
-
-/// `theta = start - beta direction`.
-fn move_along(theta: &mut Filters<f32>, start: &Filters<f32>, beta: f64, direction: &[f32]) {
-    for ((w, s), d) in theta.weights_mut().iter_mut().zip(start.weights()).zip(direction) {
-        *w = (f64::from(*s) - beta * f64::from(*d)) as f32;
-    }
-}
-
 /// The lifted batch of the last step if it fits this one, with this batch's images.
 fn take_lifted(kept: &mut Option<Lifted<f32>>, network: &Network<f32>, batch: &Batch) -> Result<Lifted<f32>> {
     match kept.take() {
@@ -370,23 +185,7 @@ fn take_lifted(kept: &mut Option<Lifted<f32>>, network: &Network<f32>, batch: &B
 
 impl Trainer for LbFb {
     fn describe(&self) -> String {
-        let Options { mu, auxiliary, order, metric, steps, inertia, inner } = self.options;
-        let u = match auxiliary {
-            Auxiliary::Anchored => "anchored",
-            Auxiliary::Persistent { .. } => "persistent",
-        };
-        let order = if order == Order::Sweep { "reverse sweep" } else { "simultaneous steps" };
-        let metric = match metric {
-            MetricKind::Euclidean => "Euclidean",
-            MetricKind::Diagonal => "diagonal",
-            MetricKind::GaussNewton => "Gauss-Newton",
-        };
-        let steps = match steps {
-            Steps::Backtracking => "backtracking".to_string(),
-            Steps::Rate(rate) => format!("rate {rate}, inertia {inertia}"),
-        };
-        let inner = if inner == 1 { String::new() } else { format!(", {inner} inner iterations") };
-        format!("lifted Bregman, mu {mu}, u {u}, {order}, {metric} metric, {steps}{inner}")
+        self.options.to_string()
     }
 
     fn step(
@@ -398,7 +197,12 @@ impl Trainer for LbFb {
     ) -> Result<Report> {
         let report = match self.options.steps {
             Steps::Rate(rate) => self.rated_step(engine, network, batch, rate.at(progress) as f32),
-            Steps::Backtracking => self.backtracked_step(engine, network, batch),
+            Steps::Backtracking => {
+                let mu = Rate { start: f64::from(self.options.mu), schedule: self.options.mu_schedule };
+                // Never zero: the energy would no longer see the images.
+                let mu = mu.at(progress).max(LEAST_MU * mu.start) as f32;
+                self.backtracked_step(engine, network, batch, mu)
+            }
         }?;
         self.visits += 1;
         self.norms.update(network, NORM_ITERATIONS);

@@ -2,12 +2,14 @@
 
 pub mod backprop;
 pub mod backtracking;
+mod blocks;
 pub mod checkpoint;
 pub mod driver;
 pub mod energy;
 pub mod feedforward;
 pub mod lifted;
 pub mod metric;
+pub mod options;
 pub mod rate;
 pub mod trainer;
 
@@ -15,7 +17,8 @@ pub use backprop::{Backprop, Descent};
 pub use checkpoint::Checkpoint;
 pub use driver::{EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
-pub use lifted::{Auxiliary, LbFb, Options, Order, Steps};
+pub use lifted::LbFb;
 pub use metric::MetricKind;
+pub use options::{Auxiliary, Options, Order, Steps};
 pub use rate::{Rate, Schedule};
 pub use trainer::{Batch, Report, Snapshot, Trainer};

@@ -21,6 +21,8 @@ pub struct Batch {
 pub struct Report {
     /// The feed-forward loss `1/2 ||x^ - x||^2`, summed over the batch, before the step.
     pub loss: f64,
+    /// `E` before the step, summed over the batch, where the trainer has one.
+    pub energy_before: Option<f64>,
     /// `E` after the step, summed over the batch, where the trainer has one.
     pub energy: Option<f64>,
     /// The loss part of `E`, where the trainer has one.
