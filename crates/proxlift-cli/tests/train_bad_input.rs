@@ -38,12 +38,12 @@ fn settings_without_sense() {
 fn data_that_cannot_be_used() {
     let desk = Desk::new();
     desk.text("texts/a.txt");
-    desk.text("broken/a.png");
     desk.gray("small/a.png");
+    desk.gray("small/b.png");
     refuses(&desk, &["--data", "absent"], &["absent"]);
     refuses(&desk, &["--data", "texts"], &["texts", "no PNG"]);
     refuses(&desk, &["--test", "texts"], &["texts", "no PNG"]);
-    refuses(&desk, &["--data", "small", "-q", "--patch", "64"], &[]);
+    refuses(&desk, &["--data", "small", "--patch", "64"], &["small", "64 x 64"]);
 }
 
 #[test]
