@@ -32,7 +32,7 @@ pub fn trainer(
         Trainer::Adam => Descent::Adam { beta1: inertia, beta2: BETA2 },
         Trainer::Lb => {
             let options = Options {
-                mu_schedule: training::Schedule::Constant,
+                mu_schedule: settings.mu_schedule.map_or(training::Schedule::Constant, Into::into),
                 mu: settings.mu.unwrap_or(1.0) as f32,
                 auxiliary: if config.persistent {
                     Auxiliary::Persistent { samples }

@@ -154,6 +154,7 @@ fn below(told: &Settings, preset: Preset) -> Settings {
         below.schedule = own.schedule;
         below.inertia = own.inertia;
         below.mu = own.mu;
+        below.mu_schedule = own.mu_schedule;
         below.u = own.u;
         below.order = own.order;
         below.metric = own.metric;
@@ -191,6 +192,7 @@ fn below(told: &Settings, preset: Preset) -> Settings {
 fn check_relevance(told: &Settings, trainer: Trainer, rate: Rate) -> Result<()> {
     let lifted = [
         ("mu", told.mu.is_some()),
+        ("mu-schedule", told.mu_schedule.is_some()),
         ("u", told.u.is_some()),
         ("order", told.order.is_some()),
         ("metric", told.metric.is_some()),
@@ -263,6 +265,6 @@ mod tests {
         let config = Config::resolve(&told("u='persistent'")).unwrap();
         assert_eq!((config.rate, config.settings.fresh_noise), (Rate::Backtracking, Some(false)));
         let config = Config::resolve(&told("preset='paper'\ntrainer='adam'")).unwrap();
-        assert!(matches!(config.rate, Rate::Value(_)) && config.batch == 5);
+        assert!(matches!(config.rate, Rate::Value(_)) && config.settings.augment == Some(false));
     }
 }

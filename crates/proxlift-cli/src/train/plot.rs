@@ -69,7 +69,7 @@ fn draw_panel(svg: &mut String, curve: &Curve<'_>) {
     let x = |epoch: f64| w * (epoch - first) / (last - first).max(1.0);
     let y = |value: f64| h * (top - scale(value)) / (top - bottom);
 
-    let ticks = if log { log_ticks(bottom.exp(), top.exp()) } else { ticks(bottom, top, 6) };
+    let ticks = if log { log_ticks(bottom.exp(), top.exp()) } else { ticks(bottom, top, 8) };
     for tick in &ticks {
         let (at, label) = (y(*tick), label(*tick, &ticks));
         let _ = writeln!(

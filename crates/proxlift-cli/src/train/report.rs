@@ -49,7 +49,7 @@ pub fn finish(
     let curves = [
         Curve {
             title: "Training loss",
-            unit: "½‖x̂ − x‖² per patch",
+            unit: "half the squared error of a patch",
             points: course(&|entry| Some(entry.record.loss)),
             level: None,
             colour: "#c2410c",

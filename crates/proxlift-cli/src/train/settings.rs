@@ -177,6 +177,9 @@ pub struct Settings {
     #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Lifted Bregman")]
     pub mu: Option<f64>,
+    /// How mu goes on
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub mu_schedule: Option<Schedule>,
     /// How the auxiliary variables u start
     #[arg(long, help_heading = "Lifted Bregman")]
     pub u: Option<U>,

@@ -125,8 +125,9 @@ impl Paint {
 
 fn octaves(x: f32, y: f32, gain: f32, seed: u32) -> f32 {
     let (mut sum, mut weight, mut scale) = (0.0, 1.0, 1.0);
-    for octave in 0..4 {
-        sum += weight * value_noise(x * scale, y * scale, seed.wrapping_add(octave * 0x9e37_79b9));
+    for octave in 0..4_u32 {
+        sum +=
+            weight * value_noise(x * scale, y * scale, seed.wrapping_add(octave.wrapping_mul(0x9e37_79b9)));
         weight *= gain;
         scale *= 2.0;
     }

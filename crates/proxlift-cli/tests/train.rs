@@ -1,0 +1,112 @@
+//! `proxlift train`: what a run leaves behind, and how its settings come together.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Desk;
+use proxlift::image::io;
+use proxlift::network::Model;
+
+/// A network and a training that take no time.
+const TINY: &[&str] = &[
+    "train",
+    "--depth",
+    "3",
+    "--features",
+    "4",
+    "--count",
+    "16",
+    "--patch",
+    "12",
+    "--epochs",
+    "3",
+    "--batch",
+    "5",
+];
+
+fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [TINY, more].concat()
+}
+
+fn read(desk: &Desk, name: &str) -> String {
+    std::fs::read_to_string(desk.path(name)).unwrap()
+}
+
+#[test]
+fn a_run_leaves_a_whole_folder() {
+    let desk = Desk::new();
+    let (out, err) = desk.succeeds(&tiny(&[]));
+    for word in ["noisy", "total variation", "network", "PSNR", "SSIM"] {
+        assert!(out.contains(word), "{out}");
+    }
+    for word in ["K=3, J=4", "144 parameters", "16 patches", "memory", "time", "runs/lb-1/best.safetensors"] {
+        assert!(err.contains(word), "{word}: {err}");
+    }
+    let model = Model::load(desk.path("runs/lb-1/best.safetensors")).unwrap();
+    assert_eq!(model.sigma, 0.1);
+    for name in ["trainer", "data", "epochs", "seed", "settings", "program"] {
+        assert!(model.provenance.contains_key(name), "{name}");
+    }
+    assert!(desk.path("runs/lb-1/last.safetensors").is_file());
+    assert!(desk.path("runs/lb-1/checkpoint/latest.safetensors").is_file());
+    let history = read(&desk, "runs/lb-1/history.jsonl");
+    assert_eq!(history.lines().count(), 3);
+    for line in history.lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(entry["loss"].as_f64().unwrap() > 0.0 && entry["psnr"].as_f64().unwrap() > 10.0, "{line}");
+    }
+    let sheet = io::read(desk.path("runs/lb-1/before-after.png")).unwrap().image;
+    assert_eq!((sheet.width(), sheet.height()), (3 * 128 + 8, 3 * 128 + 8));
+    assert!(read(&desk, "runs/lb-1/training.svg").contains("PSNR on held-out pictures"));
+    let result: serde_json::Value = serde_json::from_str(&read(&desk, "runs/lb-1/result.json")).unwrap();
+    assert!(result["scores"]["total_variation"]["psnr"].as_f64().unwrap() > 20.0);
+
+    let (_, err) = desk.succeeds(&tiny(&["--quiet"]));
+    assert_eq!(err, "");
+    assert!(desk.path("runs/lb-2/result.json").is_file(), "the next free number");
+}
+
+#[test]
+fn the_written_settings_repeat_the_run_and_flags_win_over_files() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(&["--trainer", "adam", "--seed", "4", "--out", "a"]));
+    desk.succeeds(&["train", "--config", "a/config.toml", "--out", "b", "--threads", "1"]);
+    let last = |run: &str| std::fs::read(desk.path(run).join("last.safetensors")).unwrap();
+    assert!(last("a") == last("b"));
+    let without_threads = |run: &str| {
+        read(&desk, run).lines().filter(|l| !l.starts_with("threads")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(without_threads("a/config.toml"), without_threads("b/config.toml"));
+
+    std::fs::write(desk.path("mine.toml"), "preset = 'paper'\nepochs = 1\nfeatures = 2\nmu = 1\n").unwrap();
+    desk.succeeds(&tiny(&["--config", "mine.toml", "--fresh-noise", "--augment=false", "--out", "c"]));
+    let config = read(&desk, "c/config.toml");
+    for line in
+        ["epochs = 3", "features = 4", "rate = \"backtracking\"", "fresh-noise = true", "augment = false"]
+    {
+        assert!(config.lines().any(|l| l == line), "{line}: {config}");
+    }
+}
+
+#[test]
+fn folders_of_pictures_are_trained_and_scored_on() {
+    let desk = Desk::new();
+    for i in 0..3 {
+        desk.gray(&format!("data/{i}.png"));
+    }
+    desk.gray("test/0.png");
+    let (out, err) =
+        desk.succeeds(&tiny(&["--data", "data", "--test", "test", "--channels", "3", "--out", "a"]));
+    assert!(err.contains("2 pictures of data, 1 held out") && out.contains("On 1 pictures of"), "{out}{err}");
+    let (_, err) =
+        desk.succeeds(&tiny(&["--data", "test", "--epochs=1", "--out", "b", "--evaluate-every", "9"]));
+    assert!(err.contains("warning: one picture"), "{err}");
+}
+
+#[test]
+fn persistent_u_says_its_memory() {
+    let desk = Desk::new();
+    let (_, err) = desk.succeeds(&tiny(&["--u", "persistent", "--depth=9", "--features=32", "--epochs=1"]));
+    // 16 samples, 8 layers, 32 features, 12 x 12 pixels, 4 bytes: 2.4 MB.
+    assert!(err.contains("of it 2 MB for persistent u"), "{err}");
+}

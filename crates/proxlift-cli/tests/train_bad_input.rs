@@ -1,0 +1,95 @@
+//! What `proxlift train` refuses: exit code 2, one sentence, no file written or changed.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Desk;
+
+const TINY: &[&str] = &["--depth=3", "--features=4", "--count=16", "--patch=12", "--epochs=2", "--batch=5"];
+
+fn refuses(desk: &Desk, arguments: &[&str], words: &[&str]) {
+    desk.refuses(&[&["train"], arguments].concat(), words);
+}
+
+#[test]
+fn settings_without_sense() {
+    let desk = Desk::new();
+    refuses(&desk, &["--depth", "1"], &["K is 1", "2"]);
+    refuses(&desk, &["--kernel", "4"], &["4", "odd"]);
+    refuses(&desk, &["--channels", "2"], &["2 channels"]);
+    refuses(&desk, &["--sigma", "-0.1"], &["--sigma", "-0.1"]);
+    refuses(&desk, &["--sigma", "25"], &["25/255"]);
+    refuses(&desk, &["--lambda", "-1"], &["--lambda"]);
+    refuses(&desk, &["--mu", "0"], &["mu"]);
+    refuses(&desk, &["--rate", "-1"], &["--rate"]);
+    refuses(&desk, &["--rate", "fast"], &["fast", "backtracking"]);
+    refuses(&desk, &["--inertia", "1"], &["--inertia"]);
+    refuses(&desk, &["--epochs", "0"], &["--epochs"]);
+    refuses(&desk, &["--batch", "0"], &["--batch"]);
+    refuses(&desk, &["--count", "0"], &["--count"]);
+    refuses(&desk, &["--patch", "500"], &["500", "--data"]);
+    refuses(&desk, &["--threads", "0"], &["--threads"]);
+    refuses(&desk, &["--trainer", "adam", "--mu", "1"], &["--mu", "lb"]);
+    refuses(&desk, &["--u", "persistent", "--rate", "1e-3"], &["persistent", "backtracking"]);
+    refuses(&desk, &["--u", "persistent", "--fresh-noise"], &["--fresh-noise"]);
+}
+
+#[test]
+fn data_that_cannot_be_used() {
+    let desk = Desk::new();
+    desk.text("texts/a.txt");
+    desk.gray("small/a.png");
+    desk.gray("small/b.png");
+    refuses(&desk, &["--data", "absent"], &["absent"]);
+    refuses(&desk, &["--data", "texts"], &["texts", "no PNG"]);
+    refuses(&desk, &["--test", "texts"], &["texts", "no PNG"]);
+    refuses(&desk, &["--data", "small", "--patch", "64"], &["small", "64 x 64"]);
+}
+
+#[test]
+fn files_of_settings_with_a_typo() {
+    let desk = Desk::new();
+    let write = |text: &str| std::fs::write(desk.path("c.toml"), text).unwrap();
+    write("epochs = 2\ndept = 3\n");
+    refuses(&desk, &["--config", "c.toml"], &["c.toml", "line 2", "dept"]);
+    write("epochs = \"two\"\n");
+    refuses(&desk, &["--config", "c.toml"], &["c.toml", "line 1"]);
+    write("trainer = \"lbb\"\n");
+    refuses(&desk, &["--config", "c.toml"], &["lbb"]);
+    write("epochs = = 2\n");
+    refuses(&desk, &["--config", "c.toml"], &["line 1"]);
+    refuses(&desk, &["--config", "absent.toml"], &["absent.toml"]);
+}
+
+#[test]
+fn folders_that_are_taken_or_cannot_be_written() {
+    let desk = Desk::new();
+    desk.text("full/a.txt");
+    desk.text("file");
+    refuses(&desk, &[TINY, &["-q", "--out", "full"]].concat(), &["full", "not empty"]);
+    refuses(&desk, &[TINY, &["-q", "--out", "file/run"]].concat(), &["file/run"]);
+}
+
+#[test]
+fn runs_that_cannot_go_on() {
+    let desk = Desk::new();
+    desk.text("other/a.txt");
+    refuses(&desk, &["--resume", "absent"], &["absent", "not the folder of a run"]);
+    refuses(&desk, &["--resume", "other"], &["other", "not the folder of a run"]);
+    desk.succeeds(&[&["train"], TINY, &["--out", "run", "--stop-after", "1"]].concat());
+    refuses(&desk, &["--resume", "run", "--epochs", "9"], &["--epochs"]);
+    let config = std::fs::read_to_string(desk.path("run/config.toml")).unwrap();
+    std::fs::write(desk.path("run/config.toml"), config.replace("seed = 0", "seed = 1")).unwrap();
+    refuses(&desk, &["--resume", "run"], &["config.toml", "other settings"]);
+    std::fs::write(desk.path("run/config.toml"), config).unwrap();
+
+    let checkpoint = desk.path("run/checkpoint/latest.safetensors");
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    std::fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
+    refuses(&desk, &["--resume", "run"], &["latest.safetensors", "truncated"]);
+    std::fs::copy(desk.path("run/last.safetensors"), &checkpoint).unwrap();
+    refuses(&desk, &["--resume", "run"], &["not a checkpoint"]);
+    std::fs::write(&checkpoint, &bytes).unwrap();
+    desk.succeeds(&["train", "--resume", "run"]);
+    refuses(&desk, &["--resume", "run"], &["run", "finished"]);
+}

@@ -1,0 +1,115 @@
+//! Runs that were stopped, at leisure or by force, end in the same bits as those that were not.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::Desk;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TINY: &[&str] =
+    &["train", "-q", "--depth=3", "--features=4", "--count=16", "--patch=12", "--batch=5", "--threads=1"];
+
+/// Every kind of trainer, with all the state that there is.
+const KINDS: &[&[&str]] = &[
+    &[],
+    &["--metric", "gauss-newton"],
+    &["--preset", "paper"],
+    &["--u", "persistent", "--inner", "2"],
+    &["--u", "persistent", "--order", "simultaneous"],
+    &["--trainer", "sgd"],
+    &["--trainer", "momentum"],
+    &["--trainer", "adam"],
+];
+
+/// The history without its times.
+fn history(run: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(run.join("history.jsonl")).unwrap();
+    let line = |line: &str| {
+        let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        entry.as_object_mut().unwrap().remove("seconds");
+        entry
+    };
+    text.lines().map(line).collect()
+}
+
+fn assert_same(desk: &Desk, a: &str, b: &str) {
+    let (a, b) = (desk.path(a), desk.path(b));
+    for name in ["last.safetensors", "best.safetensors", "before-after.png", "training.svg"] {
+        let read = |run: &Path| std::fs::read(run.join(name)).unwrap();
+        assert!(read(&a) == read(&b), "{name} of {} and {}", a.display(), b.display());
+    }
+    assert_eq!(history(&a), history(&b));
+}
+
+#[test]
+fn every_trainer_goes_on_to_the_same_bits() {
+    let desk = Desk::new();
+    for (i, kind) in KINDS.iter().enumerate() {
+        let (whole, parts) = (format!("whole-{i}"), format!("parts-{i}"));
+        desk.succeeds(&[TINY, kind, &["--epochs=3", "--out", &whole]].concat());
+        desk.succeeds(&[TINY, kind, &["--epochs=3", "--stop-after=1", "--out", &parts]].concat());
+        assert!(!desk.path(&parts).join("result.json").exists());
+        desk.succeeds(&["train", "-q", "--resume", &parts, "--stop-after=2"]);
+        desk.succeeds(&["train", "-q", "--resume", &parts, "--threads=2"]);
+        assert_same(&desk, &whole, &parts);
+    }
+}
+
+/// Starts a run of many short epochs and waits until it has a checkpoint and more epochs than that.
+fn started(desk: &Desk, out: &str) -> Child {
+    let command = desk.command(&[TINY, &["--epochs=400", "--out", out]].concat());
+    let mut child = Command::new(command.get_program())
+        .args(command.get_args())
+        .current_dir(desk.path(""))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let epochs = || {
+        let text = std::fs::read_to_string(desk.path(out).join("history.jsonl"));
+        text.map_or(0, |text| text.lines().count())
+    };
+    while !(epochs() > 3 && desk.path(out).join("checkpoint/latest.safetensors").exists()) {
+        assert!(child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_to_the_same_bits() {
+    let desk = Desk::new();
+    let mut child = started(&desk, "killed");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!desk.path("killed/result.json").exists());
+    desk.succeeds(&["train", "-q", "--resume", "killed"]);
+    desk.succeeds(&[TINY, &["--epochs=400", "--out", "whole"]].concat());
+    assert_same(&desk, "whole", "killed");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_a_checkpoint_of_the_last_epoch() {
+    let desk = Desk::new();
+    let child = started(&desk, "stopped");
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let epochs = history(&desk.path("stopped")).len();
+    let (_, err) = desk.succeeds(&["train", "--resume", "stopped"]);
+    assert!(err.contains(&format!("going on after epoch {epochs} ")), "{err}");
+}
+
+#[test]
+fn a_run_that_only_lacks_its_report_gets_it() {
+    let desk = Desk::new();
+    desk.succeeds(&[TINY, &["--epochs=2", "--out", "a"]].concat());
+    std::fs::remove_file(desk.path("a/result.json")).unwrap();
+    desk.succeeds(&["train", "--resume", "a"]);
+    assert!(desk.path("a/result.json").exists());
+}
