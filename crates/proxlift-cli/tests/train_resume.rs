@@ -59,7 +59,7 @@ fn every_trainer_goes_on_to_the_same_bits() {
 
 /// Starts a run of many short epochs and waits until it has a checkpoint and more epochs than that.
 fn started(desk: &Desk, out: &str) -> Child {
-    let command = desk.command(&[TINY, &["--epochs=400", "--out", out]].concat());
+    let command = desk.command(&[TINY, &["--epochs=100", "--out", out]].concat());
     let mut child = Command::new(command.get_program())
         .args(command.get_args())
         .current_dir(desk.path(""))
@@ -87,7 +87,7 @@ fn a_run_that_was_killed_goes_on_to_the_same_bits() {
     child.wait().unwrap();
     assert!(!desk.path("killed/result.json").exists());
     desk.succeeds(&["train", "-q", "--resume", "killed"]);
-    desk.succeeds(&[TINY, &["--epochs=400", "--out", "whole"]].concat());
+    desk.succeeds(&[TINY, &["--epochs=100", "--out", "whole"]].concat());
     assert_same(&desk, "whole", "killed");
 }
 

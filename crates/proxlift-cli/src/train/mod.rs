@@ -79,6 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (None, None) => (told.clone(), None),
     };
     let config = Config::resolve(&told)?;
+    // Settings that contradict each other are refused before any picture is read or painted.
+    build::trainer(&config, &Network::glorot(config.architecture, config.lambda, config.seed)?, 1)?;
     let run = Run { config, out: told.out, stopped, stop_after: arguments.stop_after };
     pool(told.threads)?.install(|| run.work())
 }
