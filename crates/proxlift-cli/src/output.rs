@@ -115,6 +115,7 @@ impl Progress {
         let progress = Self::styled(steps, "", "{wide_bar} {msg}, {eta} left");
         progress.0.set_position(done as u64);
         progress.0.reset_eta();
+        progress.0.set_message("starting");
         progress
     }
 

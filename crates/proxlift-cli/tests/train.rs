@@ -98,15 +98,16 @@ fn folders_of_pictures_are_trained_and_scored_on() {
     let (out, err) =
         desk.succeeds(&tiny(&["--data", "data", "--test", "test", "--channels", "3", "--out", "a"]));
     assert!(err.contains("2 pictures of data, 1 held out") && out.contains("On 1 pictures of"), "{out}{err}");
-    let (_, err) =
-        desk.succeeds(&tiny(&["--data", "test", "--epochs=1", "--out", "b", "--evaluate-every", "9"]));
+    let (_, err) = desk.succeeds(&tiny(&["--data", "test", "--out", "b", "--evaluate-every", "9"]));
     assert!(err.contains("warning: one picture"), "{err}");
 }
 
 #[test]
 fn persistent_u_says_its_memory() {
     let desk = Desk::new();
-    let (_, err) = desk.succeeds(&tiny(&["--u", "persistent", "--depth=9", "--features=32", "--epochs=1"]));
+    let sizes =
+        ["train", "--depth=9", "--features=32", "--count=16", "--patch=12", "--epochs=1", "--batch=5"];
+    let (_, err) = desk.succeeds(&[&sizes[..], &["--u", "persistent"]].concat());
     // 16 samples, 8 layers, 32 features, 12 x 12 pixels, 4 bytes: 2.4 MB.
     assert!(err.contains("of it 2 MB for persistent u"), "{err}");
 }

@@ -8,8 +8,24 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const TINY: &[&str] =
-    &["train", "-q", "--depth=3", "--features=4", "--count=16", "--patch=12", "--batch=5", "--threads=1"];
+const TINY: &[&str] = &[
+    "train",
+    "-q",
+    "--depth=3",
+    "--features=4",
+    "--count=16",
+    "--patch=12",
+    "--batch=5",
+    "--threads=1",
+    "--test=test",
+];
+
+/// A folder with a small test set, which is quickly scored.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.gray("test/a.png");
+    desk
+}
 
 /// Every kind of trainer, with all the state that there is.
 const KINDS: &[&[&str]] = &[
@@ -45,7 +61,7 @@ fn assert_same(desk: &Desk, a: &str, b: &str) {
 
 #[test]
 fn every_trainer_goes_on_to_the_same_bits() {
-    let desk = Desk::new();
+    let desk = desk();
     for (i, kind) in KINDS.iter().enumerate() {
         let (whole, parts) = (format!("whole-{i}"), format!("parts-{i}"));
         desk.succeeds(&[TINY, kind, &["--epochs=3", "--out", &whole]].concat());
@@ -59,7 +75,7 @@ fn every_trainer_goes_on_to_the_same_bits() {
 
 /// Starts a run of many short epochs and waits until it has a checkpoint and more epochs than that.
 fn started(desk: &Desk, out: &str) -> Child {
-    let command = desk.command(&[TINY, &["--epochs=400", "--out", out]].concat());
+    let command = desk.command(&[TINY, &["--epochs=100", "--out", out]].concat());
     let mut child = Command::new(command.get_program())
         .args(command.get_args())
         .current_dir(desk.path(""))
@@ -81,20 +97,20 @@ fn started(desk: &Desk, out: &str) -> Child {
 
 #[test]
 fn a_run_that_was_killed_goes_on_to_the_same_bits() {
-    let desk = Desk::new();
+    let desk = desk();
     let mut child = started(&desk, "killed");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!desk.path("killed/result.json").exists());
     desk.succeeds(&["train", "-q", "--resume", "killed"]);
-    desk.succeeds(&[TINY, &["--epochs=400", "--out", "whole"]].concat());
+    desk.succeeds(&[TINY, &["--epochs=100", "--out", "whole"]].concat());
     assert_same(&desk, "whole", "killed");
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_a_checkpoint_of_the_last_epoch() {
-    let desk = Desk::new();
+    let desk = desk();
     let child = started(&desk, "stopped");
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.unwrap().success());
@@ -107,7 +123,7 @@ fn an_interrupt_leaves_a_checkpoint_of_the_last_epoch() {
 
 #[test]
 fn a_run_that_only_lacks_its_report_gets_it() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.succeeds(&[TINY, &["--epochs=2", "--out", "a"]].concat());
     std::fs::remove_file(desk.path("a/result.json")).unwrap();
     desk.succeeds(&["train", "--resume", "a"]);

@@ -1,20 +1,27 @@
 //! Ctrl-C: once to stop after the epoch, twice to stop at once.
 
 use crate::output;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+/// When it was asked first.
+static ASKED: OnceLock<Instant> = OnceLock::new();
+
+/// Some programs send a signal to a process and to its group: that is one request, not two.
+const ECHO: Duration = Duration::from_millis(300);
 
 /// What a shell expects of a program that was interrupted.
 pub const EXIT_CODE: i32 = 130;
 
 /// Listens from now on; also to the signals that systems send before they shut down.
 pub fn listen() {
-    let heard = ctrlc::set_handler(|| {
-        if ASKED.swap(true, Ordering::Relaxed) {
-            std::process::exit(EXIT_CODE);
+    let heard = ctrlc::set_handler(|| match ASKED.get() {
+        Some(first) if first.elapsed() > ECHO => std::process::exit(EXIT_CODE),
+        Some(_) => {}
+        None => {
+            ASKED.get_or_init(Instant::now);
+            output::note("stopping after this epoch; once more to stop at once, back to the last checkpoint");
         }
-        output::note("stopping after this epoch; once more to stop at once, back to the last checkpoint");
     });
     if let Err(error) = heard {
         output::warn(format_args!(
@@ -25,5 +32,5 @@ pub fn listen() {
 
 /// Whether to stop after this epoch.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::Relaxed)
+    ASKED.get().is_some()
 }

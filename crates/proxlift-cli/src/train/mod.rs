@@ -79,6 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (None, None) => (told.clone(), None),
     };
     let config = Config::resolve(&told)?;
+    // Settings that contradict each other are refused before any picture is read or painted.
+    build::trainer(&config, &Network::glorot(config.architecture, config.lambda, config.seed)?, 1)?;
     let run = Run { config, out: told.out, stopped, stop_after: arguments.stop_after };
     pool(told.threads)?.install(|| run.work())
 }
@@ -209,27 +211,37 @@ fn announce(config: &Config, data: &Data, trainer: &dyn Trainer, first: &EpochRe
     Ok(())
 }
 
-/// Seconds that an epoch will take, from two batches on a network that is thrown away.
+/// Batches that the time of a training is told from, and the seconds that they may take.
+const TRIAL: (usize, f64) = (50, 0.5);
+
+/// Seconds that an epoch will take, from some batches on a network that is thrown away; the first one only warms up.
 fn estimate(config: &Config, data: &Data) -> Result<f64> {
-    struct Clock(f64);
+    struct Clock {
+        first: Option<f64>,
+        mean: f64,
+    }
     impl Observer for Clock {
         fn batch(&mut self, _: usize, _: usize, _: f64) {}
         fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> proxlift::Result<Go> {
-            self.0 = record.seconds - self.0;
-            Ok(Go::On)
+            let first = *self.first.get_or_insert(record.seconds);
+            self.mean = (record.seconds - first) / (record.epoch - 1).max(1) as f64;
+            Ok(if record.epoch > 1 && record.seconds > TRIAL.1 { Go::Stop } else { Go::On })
         }
     }
     let count = config.batch.min(data.patches.len());
     let few: Patches = data.patches.first(count);
     let mut network = Network::glorot(config.architecture, config.lambda, config.seed)?;
     let mut trainer = build::trainer(config, &network, count)?;
-    let mut clock = Clock(0.0);
-    let plan = plan(config, 2);
-    train(&Cpu::new(), &mut network, trainer.as_mut(), &few, &plan, &EpochRecord::default(), &mut clock)?;
+    let mut clock = Clock { first: None, mean: 0.0 };
+    let plan = plan(config, TRIAL.0);
+    // The same batch again and again may diverge where the training does not: the time is told all the same.
+    let _ =
+        train(&Cpu::new(), &mut network, trainer.as_mut(), &few, &plan, &EpochRecord::default(), &mut clock);
+    let network = Network::glorot(config.architecture, config.lambda, config.seed)?;
     let start = std::time::Instant::now();
     data.validation.score(&crate::denoiser::Denoiser::from_network(network, config.sigma))?;
     let scoring = start.elapsed().as_secs_f64() / config.evaluate_every as f64;
-    Ok(clock.0 * data.patches.len().div_ceil(config.batch) as f64 + scoring)
+    Ok(clock.mean * data.patches.len().div_ceil(config.batch) as f64 + scoring)
 }
 
 fn size(bytes: usize) -> String {

@@ -10,6 +10,7 @@
 //! the noise level `sigma` that the network was trained for.
 
 use super::{Architecture, Network};
+use crate::image::io::write_atomically;
 use crate::operator::Filters;
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -45,12 +46,7 @@ impl Model {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.to_bytes()?;
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
-        file.write_all(&bytes).map_err(Error::io(path))?;
-        file.as_file().sync_all().map_err(Error::io(path))?;
-        file.persist(path).map_err(|e| Error::io(path)(e.error))?;
-        Ok(())
+        write_atomically(path, |file| file.write_all(&bytes).map_err(Error::io(path)))
     }
 
     /// Reads a model and checks every part of it.
