@@ -127,6 +127,7 @@ fn options_that_contradict_each_other_are_refused() {
         (Options { inner: 0, ..PAPER }, "inner"),
         (Options { inertia: 1.0, ..PAPER }, "inertia"),
         (Options { steps: rate, ..PAPER }, "backtracking"),
+        (Options { metric: MetricKind::Diagonal, ..PAPER }, "take a rate"),
         (Options { order: Order::Simultaneous, metric: MetricKind::Diagonal, ..PAPER }, "Euclidean"),
     ] {
         let error = LbFb::new(&network(), options, 1).err().expect("refused").to_string();

@@ -85,6 +85,11 @@ impl Options {
         if self.order == Order::Simultaneous && self.metric != MetricKind::Euclidean {
             return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
         }
+        if !rated && self.metric != MetricKind::Euclidean {
+            return Err(Error::invalid(
+                "backtracking works in the Euclidean metric; the other metrics take a rate",
+            ));
+        }
         Ok(())
     }
 }
