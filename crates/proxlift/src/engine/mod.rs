@@ -35,6 +35,16 @@ pub enum Reverse<T> {
     },
 }
 
+impl<T: Real> Reverse<T> {
+    /// The weight of the loss: `mu`, or 1 for back-propagation.
+    pub fn loss_weight(self) -> T {
+        match self {
+            Self::Backprop => T::one(),
+            Self::Lifted { mu } => mu,
+        }
+    }
+}
+
 /// The gradients of one batch, summed over its samples, and the samples' losses.
 #[derive(Clone, Debug)]
 pub struct Gradients<T> {

@@ -162,7 +162,7 @@ impl<T: Real> Engine<T> for Reference {
             *loss = 0.5 * e.sample(s).iter().map(|e| e.to_double().powi(2)).sum::<f64>();
         }
 
-        let weight = if let Reverse::Lifted { mu } = rule { mu } else { T::one() };
+        let weight = rule.loss_weight();
         self.correlate(-weight, &e, &u[depth - 1], &mut gradients.theta[depth]);
         let mut back = feature_field();
         self.lift(network.last(), &e, &mut back);

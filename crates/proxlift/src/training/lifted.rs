@@ -118,10 +118,12 @@ impl LbFb {
     ) -> Result<Report> {
         let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
         lifted.anchor(engine, network);
-        let loss = 0.5 * lifted.e.data().iter().map(|e| f64::from(*e).powi(2)).sum::<f64>();
+        let loss = lifted.block(engine, network, lifted.u.len(), 1.0);
         let mut report = Report { loss, steps: (f64::INFINITY, 0.0), ..Report::default() };
-        self.recall(&mut lifted, batch);
-        lifted.refresh(engine, network);
+        if !self.kept.is_empty() {
+            self.recall(&mut lifted, batch);
+            lifted.refresh(engine, network);
+        }
         report.energy_before = Some(lifted.energy(engine, network, f64::from(mu)).total());
         for inner in 0..self.options.inner {
             match self.options.order {
@@ -147,9 +149,6 @@ impl LbFb {
 
     /// Puts the kept `u` of the batch's samples in place; a sample seen for the first time starts anchored.
     fn recall(&self, lifted: &mut Lifted<f32>, batch: &Batch) {
-        if self.kept.is_empty() {
-            return;
-        }
         let length = lifted.u[0].sample_len();
         for (s, &index) in batch.indices.iter().enumerate() {
             for (u, kept) in lifted.u[1..].iter_mut().zip(self.kept[index].chunks_exact(length)) {

@@ -232,9 +232,8 @@ impl Engine<f32> for Cpu {
         let architecture = network.architecture();
         let stencil = self.shelf.stencil(architecture, z.grid());
         let (weights, per_layer) = (architecture.parameters(), architecture.layer_parameters());
-        let loss_weight = if let Reverse::Lifted { mu } = rule { mu } else { 1.0 };
         self.shelf.with_batch(|batch| {
-            batch.pack(network, loss_weight);
+            batch.pack(network, rule.loss_weight());
             batch.gradients.resize(weights * z.samples(), 0.0);
             let packed = &batch.packed;
             let slots = batch.gradients.par_chunks_mut(weights).zip(&mut gradients.loss);

@@ -64,7 +64,7 @@ pub(super) fn train<S: Simd>(
     let all = 0..len;
     let plane = stencil.grid.len();
     let activation = Clip(&network.lambda);
-    let weight = if let Reverse::Lifted { mu } = rule { mu } else { 1.0 };
+    let weight = rule.loss_weight();
     let Scratch { window, z: padded, a, r, u, v, d, .. } = scratch;
     let taps = stencil.image_offsets.as_slice();
     let per_layer = network.theta[0].weights().len();
