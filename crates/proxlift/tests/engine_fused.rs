@@ -107,20 +107,26 @@ fn every_operation_equals_the_reference() {
 }
 
 #[test]
-fn bands_of_a_large_image_give_the_bits_of_the_whole() {
-    let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
-    let net = network(architecture);
-    let grid = architecture.grid(97, 45).unwrap();
-    let z = field(3, 1, 1, grid);
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut output = z.clone();
-        pool.install(|| Cpu::new().denoise(&net, &z, &mut output));
-        output.data().to_vec()
-    };
-    let whole = run(1);
-    for threads in [2, 3, 5, 8] {
-        assert_eq!(run(threads), whole, "{threads} threads");
+fn strips_and_bands_of_a_large_image_give_the_bits_of_the_whole() {
+    // A small image; features in many pieces; an image of two bands.
+    let shapes = [(3, 4, 3, 1, 97, 45), (4, 16, 5, 3, 211, 130), (2, 64, 3, 1, 1000, 300)];
+    for (depth, features, kernel, channels, height, width) in shapes {
+        let architecture = Architecture { depth, features, kernel, channels };
+        let net = network(architecture);
+        let z = field(3, 1, channels, architecture.grid(height, width).unwrap());
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut output = z.clone();
+            pool.install(|| Cpu::new().denoise(&net, &z, &mut output));
+            output
+        };
+        let whole = run(1);
+        let mut plain = z.clone();
+        Reference.denoise(&net, &z, &mut plain);
+        assert_close(&format!("{architecture:?}"), whole.data(), plain.data());
+        for threads in [2, 3, 5, 8] {
+            assert_eq!(run(threads).data(), whole.data(), "{architecture:?}: {threads} threads");
+        }
     }
 }
 

@@ -45,22 +45,37 @@ impl Panels {
     }
 }
 
+/// Where the rows of a [`product`] lie: lane `p` of row `m` at `shift + m unit + p`.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub unit: usize,
+    /// Modulo the size of memory: a shift back is allowed.
+    pub shift: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    pub(super) fn at(self, row: usize, p: usize) -> usize {
+        (row * self.unit + p).wrapping_add(self.shift)
+    }
+}
+
 /// Where a [`product`] starts from and where it goes, one vector at a time.
 pub(super) trait Epilogue {
     /// The planes that it writes and whose gaps are to be zero afterwards.
     fn planes(&mut self) -> &mut [f32];
-    /// Whether `rows` rows and all lanes before `end` may be touched.
-    fn covers(&self, rows: usize, end: usize) -> bool;
-    /// `start_m(p)` for the lanes from `p` on.
+    /// Numbers that may be touched.
+    fn len(&self) -> usize;
+    /// What the sum of the lanes from `at` on starts from.
     ///
     /// # Safety
-    /// [`Epilogue::covers`] holds for these lanes.
-    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s;
-    /// Takes the sum of row `row` for the lanes from `p` on.
+    /// These lanes are before [`Epilogue::len`].
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s;
+    /// Takes the sum of row `row` for the lanes from `at` on.
     ///
     /// # Safety
-    /// [`Epilogue::covers`] holds for these lanes.
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s);
+    /// These lanes are before [`Epilogue::len`].
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s);
 }
 
 /// An epilogue that a layer can be fused around: the layer's adjoint reads the features that it will replace.
@@ -102,6 +117,7 @@ unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize
     first: usize,
     (b, offsets): (&[f32], &[usize]),
     p: usize,
+    place: Place,
     epilogue: &mut E,
 ) {
     let lanes = S::f32s::LEN;
@@ -109,8 +125,8 @@ unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize
     let mut sums = [[zero; N]; BLOCK];
     for (m, sums) in sums.iter_mut().enumerate() {
         for (n, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `epilogue.covers` was asserted for all rows and lanes.
-            *sum = unsafe { epilogue.start(simd, first + m, p + n * lanes) };
+            // SAFETY: the lanes of all rows were asserted to be inside.
+            *sum = unsafe { epilogue.start(simd, place.at(first + m, p + n * lanes)) };
         }
     }
     for (a, offset) in a.chunks_exact(BLOCK).zip(offsets) {
@@ -128,8 +144,8 @@ unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize
     }
     for (m, sums) in sums.iter().enumerate() {
         for (n, sum) in sums.iter().enumerate() {
-            // SAFETY: `epilogue.covers` was asserted for all rows and lanes.
-            unsafe { epilogue.finish(simd, first + m, p + n * lanes, *sum) };
+            // SAFETY: the lanes of all rows were asserted to be inside.
+            unsafe { epilogue.finish(simd, first + m, place.at(first + m, p + n * lanes), *sum) };
         }
     }
 }
@@ -142,43 +158,47 @@ unsafe fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usi
     a: &Panels,
     b: (&[f32], &[usize]),
     p: usize,
+    place: Place,
     epilogue: &mut E,
 ) {
     let blocked = a.rows - a.rows % BLOCK;
     let (panels, rest) = a.data.split_at(blocked * a.depth);
     for (i, panel) in panels.chunks_exact(BLOCK * a.depth).enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, epilogue) };
+        unsafe { product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, place, epilogue) };
     }
     for (i, panel) in rest.chunks_exact(a.depth).enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, epilogue) };
+        unsafe { product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, place, epilogue) };
     }
 }
 
 /// `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)` for `p` in `range`, whose length is a multiple of
-/// [`LANES`].
+/// [`LANES`]; the rows lie at `place`.
 #[inline(always)]
 pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     simd: S,
     a: &Panels,
     b: (&[f32], &[usize]),
     range: Range<usize>,
+    place: Place,
     epilogue: &mut E,
 ) {
     let lanes = S::f32s::LEN;
     let largest = b.1.iter().max().copied().unwrap_or(0);
     assert!(range.len().is_multiple_of(LANES) && largest + range.end <= b.0.len());
-    assert!(b.1.len() == a.depth && epilogue.covers(a.rows, range.end));
+    assert!(b.1.len() == a.depth && a.rows > 0);
+    assert!(place.at(0, range.start) <= place.at(a.rows - 1, range.end));
+    assert!(place.at(a.rows - 1, range.end) <= epilogue.len());
     let mut p = range.start;
     while p + N * lanes <= range.end {
         // SAFETY: asserted above.
-        unsafe { product_columns::<S, E, BLOCK, N>(simd, a, b, p, epilogue) };
+        unsafe { product_columns::<S, E, BLOCK, N>(simd, a, b, p, place, epilogue) };
         p += N * lanes;
     }
     while p < range.end {
         // SAFETY: asserted above.
-        unsafe { product_columns::<S, E, BLOCK, 1>(simd, a, b, p, epilogue) };
+        unsafe { product_columns::<S, E, BLOCK, 1>(simd, a, b, p, place, epilogue) };
         p += lanes;
     }
 }

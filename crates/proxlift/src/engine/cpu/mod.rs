@@ -3,6 +3,7 @@
 //! A sample goes through all layers while its features sit in the cache; samples, or bands of rows of a large image,
 //! go in parallel. Sums over samples are taken in the order of the samples, so no number depends on the threads.
 
+mod inference;
 mod kernels;
 pub mod peak;
 mod pointwise;
@@ -15,12 +16,13 @@ use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::{Result, engine::LANES};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use inference::Inference;
 use kernels::correlate;
-use pointwise::{Apart, Lift};
+use pointwise::{Apart, Assign};
 use rayon::prelude::*;
 use scratch::Shelf;
 use std::sync::Arc;
-use stencil::{Packed, Stencil};
+use stencil::{Layout, Packed, Stencil};
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
@@ -33,9 +35,6 @@ impl Default for Cpu {
         Self::new()
     }
 }
-
-/// Bytes of features that a band of a large image takes at most.
-const BAND_BYTES: usize = 64 << 20;
 
 impl Cpu {
     /// An engine for the instruction set of this machine.
@@ -55,7 +54,7 @@ impl Cpu {
             kernel: theta.size(),
             channels: theta.channels(),
         };
-        self.shelf.stencil(architecture, grid)
+        self.shelf.stencil(architecture, grid, Layout::Planar)
     }
 
     /// Packs the filters of one block and hands them to `f`.
@@ -65,14 +64,6 @@ impl Cpu {
             batch.packed[0].pack(theta, scale);
             f(&batch.packed[0])
         })
-    }
-
-    /// The bands of rows that an image of a batch is cut into.
-    fn bands(architecture: Architecture, grid: Grid, samples: usize) -> usize {
-        let bytes = 4 * architecture.features * grid.len();
-        let for_threads = rayon::current_num_threads().div_ceil(samples.max(1));
-        let most = (grid.height() / (2 * architecture.receptive_radius()).max(1)).max(1);
-        for_threads.max(bytes.div_ceil(BAND_BYTES)).min(most)
     }
 }
 
@@ -91,7 +82,7 @@ impl Engine<f32> for Cpu {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(z.sample(s), &mut scratch.z);
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut Lift { out: u, plane: stencil.grid.len() };
+                    let epilogue = &mut Assign(u);
                     dispatch!(self.level, simd => stencil.convolve(simd, packed, &scratch.z, range, epilogue));
                 });
             });
@@ -168,53 +159,13 @@ impl Engine<f32> for Cpu {
 
     fn denoise(&self, network: &Network<f32>, z: &Field<f32>, output: &mut Field<f32>) {
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
-        let architecture = network.architecture();
-        let grid = z.grid();
-        let halo = architecture.receptive_radius();
-        let bands = Self::bands(architecture, grid, z.samples());
-        let rows = grid.height().div_ceil(bands);
-        let (len, stride) = (grid.len(), grid.stride());
         self.shelf.with_batch(|batch| {
             batch.pack(network, 1.0);
-            // The rows of a band of each plane, to be written by whoever computes that band.
-            let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = Vec::new();
-            for (s, planes) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
-                let first = tasks.len();
-                tasks.extend((0..bands).map(|band| (s, band, Vec::with_capacity(architecture.channels))));
-                for plane in planes.chunks_exact_mut(len) {
-                    let plane = &mut plane[..grid.height() * stride];
-                    for (task, band) in tasks[first..].iter_mut().zip(plane.chunks_mut(rows * stride)) {
-                        task.2.push(band);
-                    }
-                }
-            }
-            tasks.into_par_iter().for_each(|(s, band, out)| {
-                let wanted = band * rows..grid.height().min((band + 1) * rows);
-                if wanted.is_empty() {
-                    return;
-                }
-                let around = wanted.start.saturating_sub(halo)..grid.height().min(wanted.end + halo);
-                let part = Grid::new(around.len(), grid.width(), grid.gap()).expect("a band has rows");
-                let stencil = self.shelf.stencil(architecture, part);
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let whole = z.sample(s);
-                    let mut image = std::mem::replace(&mut scratch.image, super::Aligned::zeros(0));
-                    for (to, from) in image.chunks_exact_mut(part.len()).zip(whole.chunks_exact(len)) {
-                        let count = part.height() * stride;
-                        to[..count].copy_from_slice(&from[around.start * stride..][..count]);
-                    }
-                    let local = wanted.start - around.start..wanted.end - around.start;
-                    dispatch!(self.level, simd => {
-                        sample::infer(simd, &stencil, network, batch, &image, &local, scratch)
-                    });
-                    scratch.image = image;
-                    for (c, out) in out.into_iter().enumerate() {
-                        let start = c * stencil.padded() + part.margin() + local.start * stride;
-                        for (out, r) in out.iter_mut().zip(&scratch.r[0][start..]) {
-                            *out = -r;
-                        }
-                    }
-                });
+            let inference =
+                Inference { level: self.level, shelf: &self.shelf, network, packed: &batch.packed };
+            let strips = rayon::current_num_threads().div_ceil(z.samples().max(1));
+            output.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, output)| {
+                inference.image(z.sample(s), z.grid(), strips, output);
             });
         });
     }
@@ -230,7 +181,7 @@ impl Engine<f32> for Cpu {
         network.check_pair(z, x)?;
         gradients.check(network, z.samples())?;
         let architecture = network.architecture();
-        let stencil = self.shelf.stencil(architecture, z.grid());
+        let stencil = self.shelf.stencil(architecture, z.grid(), Layout::Planar);
         let (weights, per_layer) = (architecture.parameters(), architecture.layer_parameters());
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
@@ -274,7 +225,7 @@ impl Cpu {
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
                     let z = z.map(|z| z.sample(s));
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut Apart { u: u.sample(s), v, plane: stencil.grid.len() };
+                    let epilogue = &mut Apart { u: u.sample(s), v };
                     dispatch!(self.level, simd => {
                         stencil.layer(simd, packed, z, range, window, padded, epilogue)
                     });

@@ -46,67 +46,33 @@ impl Activation for Identity {
     }
 }
 
-/// The planes of the taps: row `t` goes to a window of `stride` numbers that starts at `start - margin`.
-pub(super) struct Taps<'a> {
-    pub out: &'a mut [f32],
-    pub stride: usize,
-    pub start: usize,
-    pub margin: usize,
-}
+/// `out = sum` from zero: the planes of the taps, or the first layer.
+pub(super) struct Assign<'a>(pub &'a mut [f32]);
 
-impl Epilogue for Taps<'_> {
+impl Epilogue for Assign<'_> {
     fn planes(&mut self) -> &mut [f32] {
-        self.out
+        self.0
     }
 
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        let last = end + self.margin - self.start;
-        last <= self.stride && rows * self.stride <= self.out.len()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
+    unsafe fn start<S: Simd>(&self, simd: S, _: usize) -> S::f32s {
         S::f32s::splat(simd, 0.0)
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
-        // SAFETY: `covers` holds.
-        unsafe { store::<S>(sum, self.out, row * self.stride + p + self.margin - self.start) };
-    }
-}
-
-/// `out = sum` from zero: the first layer.
-pub(super) struct Lift<'a> {
-    pub out: &'a mut [f32],
-    pub plane: usize,
-}
-
-impl Epilogue for Lift<'_> {
-    fn planes(&mut self) -> &mut [f32] {
-        self.out
-    }
-
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.plane && rows * self.plane <= self.out.len()
-    }
-
-    #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, _: usize, _: usize) -> S::f32s {
-        S::f32s::splat(simd, 0.0)
-    }
-
-    #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
-        // SAFETY: `covers` holds.
-        unsafe { store::<S>(sum, self.out, row * self.plane + p) };
+    unsafe fn finish<S: Simd>(&mut self, _: S, _: usize, at: usize, sum: S::f32s) {
+        // SAFETY: the caller's promise.
+        unsafe { store::<S>(sum, self.0, at) };
     }
 }
 
 /// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back.
 pub(super) struct InPlace<'a, A> {
     pub u: &'a mut [f32],
-    pub plane: usize,
     pub activation: A,
 }
 
@@ -121,20 +87,20 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
         self.u
     }
 
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.plane && rows * self.plane <= self.u.len()
+    fn len(&self) -> usize {
+        self.u.len()
     }
 
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.plane + p) }
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
+        // SAFETY: the caller's promise.
+        unsafe { load(simd, self.u, at) }
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        // SAFETY: `covers` holds.
-        unsafe { store::<S>(self.activation.apply(simd, row, sum), self.u, row * self.plane + p) };
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+        // SAFETY: the caller's promise.
+        unsafe { store::<S>(self.activation.apply(simd, row, sum), self.u, at) };
     }
 }
 
@@ -142,7 +108,6 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
 pub(super) struct Apart<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
-    pub plane: usize,
 }
 
 impl Fused for Apart<'_> {
@@ -156,20 +121,20 @@ impl Epilogue for Apart<'_> {
         self.v
     }
 
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.plane && rows * self.plane <= self.u.len().min(self.v.len())
+    fn len(&self) -> usize {
+        self.u.len().min(self.v.len())
     }
 
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.plane + p) }
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
+        // SAFETY: the caller's promise.
+        unsafe { load(simd, self.u, at) }
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, _: S, row: usize, p: usize, sum: S::f32s) {
-        // SAFETY: `covers` holds.
-        unsafe { store::<S>(sum, self.v, row * self.plane + p) };
+    unsafe fn finish<S: Simd>(&mut self, _: S, _: usize, at: usize, sum: S::f32s) {
+        // SAFETY: the caller's promise.
+        unsafe { store::<S>(sum, self.v, at) };
     }
 }
 
@@ -178,7 +143,6 @@ pub(super) struct Forward<'a, A> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
-    pub plane: usize,
     pub activation: A,
 }
 
@@ -193,21 +157,19 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
         self.next
     }
 
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        let shortest = self.u.len().min(self.v.len()).min(self.next.len());
-        end <= self.plane && rows * self.plane <= shortest
+    fn len(&self) -> usize {
+        self.u.len().min(self.v.len()).min(self.next.len())
     }
 
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
-        // SAFETY: `covers` holds.
-        unsafe { load(simd, self.u, row * self.plane + p) }
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
+        // SAFETY: the caller's promise.
+        unsafe { load(simd, self.u, at) }
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        let at = row * self.plane + p;
-        // SAFETY: `covers` holds.
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+        // SAFETY: the caller's promise.
         unsafe {
             store::<S>(sum, self.v, at);
             store::<S>(self.activation.apply(simd, row, sum), self.next, at);
@@ -219,7 +181,6 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
 pub(super) struct Backward<'a, A, const FROM_ZERO: bool> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
-    pub plane: usize,
     pub activation: A,
     pub rule: Reverse<f32>,
 }
@@ -235,24 +196,23 @@ impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZER
         self.d
     }
 
-    fn covers(&self, rows: usize, end: usize) -> bool {
-        end <= self.plane && rows * self.plane <= self.d.len().min(self.v.len())
+    fn len(&self) -> usize {
+        self.d.len().min(self.v.len())
     }
 
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, row: usize, p: usize) -> S::f32s {
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         if FROM_ZERO {
             S::f32s::splat(simd, 0.0)
         } else {
-            // SAFETY: `covers` holds.
-            unsafe { load(simd, self.d, row * self.plane + p) }
+            // SAFETY: the caller's promise.
+            unsafe { load(simd, self.d, at) }
         }
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, p: usize, sum: S::f32s) {
-        let at = row * self.plane + p;
-        // SAFETY: `covers` holds.
+    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+        // SAFETY: the caller's promise.
         let (back, v) = (sum, unsafe { load(simd, self.v, at) });
         let d = match self.rule {
             Reverse::Backprop => self.activation.derivative(simd, row, v, back),
@@ -260,7 +220,7 @@ impl<A: Activation, const FROM_ZERO: bool> Epilogue for Backward<'_, A, FROM_ZER
                 self.activation.apply(simd, row, v) - self.activation.apply(simd, row, v - back)
             }
         };
-        // SAFETY: `covers` holds.
+        // SAFETY: the caller's promise.
         unsafe { store::<S>(d, self.d, at) };
     }
 }

@@ -1,50 +1,12 @@
-//! One sample through the whole network: inference on a band of rows, and the training pass.
+//! One sample through the training pass: forward, reverse sweep, weight gradients.
 
 use super::kernels::correlate;
-use super::pointwise::{Backward, Clip, Forward, Identity, InPlace, Lift};
-use super::scratch::{Batch, Scratch};
+use super::pointwise::{Assign, Backward, Clip, Forward, Identity, InPlace};
+use super::scratch::Scratch;
 use super::stencil::Stencil;
-use crate::engine::{Grid, LANES, Reverse};
+use crate::engine::Reverse;
 use crate::network::Network;
 use fearless_simd::Simd;
-use std::ops::Range;
-
-/// The numbers of rows `rows`, `more` rows above and below, rounded outward to whole vectors.
-fn numbers(grid: Grid, rows: &Range<usize>, more: usize) -> Range<usize> {
-    let start = rows.start.saturating_sub(more) * grid.stride();
-    let end = (rows.end + more).min(grid.height()) * grid.stride();
-    start - start % LANES..end.next_multiple_of(LANES)
-}
-
-/// `-x^ = L_K* u_{K-1} - z` on `rows` of the sample in `scratch.z`, left in `scratch.r[0]`.
-///
-/// Each layer computes the rows that the later ones need and no more.
-#[inline(always)]
-pub(super) fn infer<S: Simd>(
-    simd: S,
-    stencil: &Stencil,
-    network: &Network<f32>,
-    batch: &Batch,
-    z: &[f32],
-    rows: &Range<usize>,
-    scratch: &mut Scratch,
-) {
-    let depth = network.theta.len() - 1;
-    let radius = stencil.grid.gap();
-    let Scratch { window, z: padded, r, u, .. } = scratch;
-    let (r, u) = (&mut r[0], &mut u[0]);
-    stencil.pad(z, padded);
-    // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
-    let needed = |k: usize| numbers(stencil.grid, rows, radius * (2 * (depth - k) - 1));
-    let plane = stencil.grid.len();
-    stencil.convolve(simd, &batch.packed[0], padded, needed(0), &mut Lift { out: u, plane });
-    for k in 1..depth {
-        let epilogue = &mut InPlace { u: &mut *u, plane, activation: Clip(&network.lambda) };
-        stencil.layer(simd, &batch.packed[k], Some(z), needed(k), window, r, epilogue);
-    }
-    let output = numbers(stencil.grid, rows, 0);
-    stencil.residual(simd, &batch.packed[depth], (u, Some(z)), output, window, r);
-}
 
 /// Forward, reverse sweep and weight gradients of one sample; returns its loss `1/2 ||x^ - x||^2`.
 #[inline(always)]
@@ -62,7 +24,6 @@ pub(super) fn train<S: Simd>(
     let depth = network.theta.len() - 1;
     let len = stencil.grid.len();
     let all = 0..len;
-    let plane = stencil.grid.len();
     let activation = Clip(&network.lambda);
     let weight = rule.loss_weight();
     let Scratch { window, z: padded, a, r, u, v, d, .. } = scratch;
@@ -72,11 +33,10 @@ pub(super) fn train<S: Simd>(
 
     // Forward: u_0 = L_0 z, then v_k, u_k with their residuals r_k.
     stencil.pad(z, padded);
-    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Lift { out: &mut u[0], plane });
+    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Assign(&mut u[0]));
     for k in 1..depth {
         let (before, after) = u.split_at_mut(k);
-        let epilogue =
-            &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], plane, activation };
+        let epilogue = &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], activation };
         stencil.layer(simd, &packed[k], Some(z), all.clone(), window, &mut r[k], epilogue);
     }
 
@@ -95,17 +55,17 @@ pub(super) fn train<S: Simd>(
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
     correlate(simd, -weight, &u[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
-    let first = &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], plane, activation, rule };
+    let first = &mut Backward::<_, true> { d: &mut *d, v: &v[depth - 1], activation, rule };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
     let a = e;
     for k in (1..depth).rev() {
         let tau = network.tau[k - 1];
         correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
         if k > 1 {
-            let epilogue = &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], plane, activation, rule };
+            let epilogue = &mut Backward::<_, false> { d: &mut *d, v: &v[k - 1], activation, rule };
             stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
         } else {
-            let epilogue = &mut InPlace { u: &mut *d, plane, activation: Identity };
+            let epilogue = &mut InPlace { u: &mut *d, activation: Identity };
             stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
         }
         correlate(simd, -tau, &u[k - 1], (a, taps), len, &mut gradients[gradient(k)]);

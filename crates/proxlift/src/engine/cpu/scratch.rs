@@ -1,13 +1,13 @@
 //! Memory that is sized once and lent to the passes.
 
-use super::stencil::{Packed, Stencil};
+use super::stencil::{Layout, Packed, Stencil};
 use crate::engine::{Aligned, Grid};
 use crate::network::{Architecture, Network};
 use std::sync::{Arc, Mutex};
 
 /// What one sample needs while it goes through the network.
 pub(super) struct Scratch {
-    key: (Architecture, Grid, bool),
+    key: (Architecture, Grid, Layout, bool),
     /// The planes of the taps.
     pub window: Aligned<f32>,
     /// A band of the noisy image; empty in training.
@@ -32,7 +32,7 @@ impl Scratch {
         let (image, features) = (stencil.padded_image(), stencil.features());
         let trained = |len: usize| Aligned::zeros(if training { len } else { 0 });
         Self {
-            key: (stencil.architecture, stencil.grid, training),
+            key: (stencil.architecture, stencil.grid, stencil.layout, training),
             window: Aligned::zeros(stencil.window()),
             image: Aligned::zeros(if training { 0 } else { stencil.image() }),
             z: Aligned::zeros(image),
@@ -81,17 +81,36 @@ pub(super) struct Shelf {
 const KEPT: usize = 8;
 
 impl Shelf {
-    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
+    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid, layout: Layout) -> Arc<Stencil> {
         let mut stencils = lock(&self.stencils);
-        let found = stencils.iter().find(|s| s.architecture == architecture && s.grid == grid);
+        let found =
+            stencils.iter().find(|s| s.architecture == architecture && s.grid == grid && s.layout == layout);
         if let Some(stencil) = found {
             return stencil.clone();
         }
         if stencils.len() == KEPT {
             stencils.remove(0);
         }
-        stencils.push(Arc::new(Stencil::new(architecture, grid)));
+        stencils.push(Arc::new(Stencil::new(architecture, grid, layout)));
         stencils[stencils.len() - 1].clone()
+    }
+
+    /// Memory for `stencil`, to be given back by [`Shelf::put`].
+    pub(super) fn take(&self, stencil: &Stencil, training: bool) -> Scratch {
+        let key = (stencil.architecture, stencil.grid, stencil.layout, training);
+        let found = {
+            let mut scratches = lock(&self.scratches);
+            let found = scratches.iter().position(|s| s.key == key).map(|i| scratches.swap_remove(i));
+            if found.is_none() && scratches.len() >= KEPT.max(2 * rayon::current_num_threads()) {
+                scratches.remove(0);
+            }
+            found
+        };
+        found.unwrap_or_else(|| Scratch::new(stencil, training))
+    }
+
+    pub(super) fn put(&self, scratch: Scratch) {
+        lock(&self.scratches).push(scratch);
     }
 
     /// Runs `f` with memory for `stencil`.
@@ -101,18 +120,9 @@ impl Shelf {
         training: bool,
         f: impl FnOnce(&mut Scratch) -> R,
     ) -> R {
-        let key = (stencil.architecture, stencil.grid, training);
-        let found = {
-            let mut scratches = lock(&self.scratches);
-            let found = scratches.iter().position(|s| s.key == key).map(|i| scratches.swap_remove(i));
-            if found.is_none() && scratches.len() >= KEPT.max(2 * rayon::current_num_threads()) {
-                scratches.remove(0);
-            }
-            found
-        };
-        let mut scratch = found.unwrap_or_else(|| Scratch::new(stencil, training));
+        let mut scratch = self.take(stencil, training);
         let result = f(&mut scratch);
-        lock(&self.scratches).push(scratch);
+        self.put(scratch);
         result
     }
 

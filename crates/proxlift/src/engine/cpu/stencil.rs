@@ -1,7 +1,7 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
-use super::kernels::{Epilogue, Fused, Panels, gather, product};
-use super::pointwise::Taps;
+use super::kernels::{Epilogue, Fused, Panels, Place, gather, product};
+use super::pointwise::Assign;
 use crate::engine::{Aligned, Grid, LANES};
 use crate::network::Architecture;
 use crate::operator::Filters;
@@ -41,16 +41,29 @@ pub(super) struct Stencil {
     pub mask: Aligned<f32>,
     /// Tap `(c, t)` in padded image planes.
     pub image_offsets: Vec<usize>,
-    /// Feature `j` in feature planes.
+    /// Feature `j` in a unit of features.
     feature_offsets: Vec<usize>,
     /// Tap `(c, t)` in the window of tap planes, shifted back.
     window_offsets: Vec<usize>,
     /// Numbers per pass of the fused layer.
     chunk: usize,
+    /// Features lie unit after unit, all features of a unit in one piece, so that a pass reads memory in order.
+    /// A unit is a whole plane, or a chunk.
+    unit: usize,
+    pub layout: Layout,
+}
+
+/// How features lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// A plane a feature.
+    Planar,
+    /// In units of a chunk.
+    Chunked,
 }
 
 impl Stencil {
-    pub(super) fn new(architecture: Architecture, grid: Grid) -> Self {
+    pub(super) fn new(architecture: Architecture, grid: Grid, layout: Layout) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let (len, margin, stride, radius) = (grid.len(), grid.margin(), grid.stride(), kernel / 2);
         let mut mask = Aligned::zeros(len);
@@ -71,8 +84,9 @@ impl Stencil {
                 }
             }
         }
-        let feature_offsets = (0..features).map(|j| j * len).collect();
-        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
+        let unit = if layout == Layout::Planar { len } else { chunk };
+        let feature_offsets = (0..features).map(|j| j * unit).collect();
+        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk, unit, layout }
     }
 
     /// Numbers of one padded image plane.
@@ -92,7 +106,19 @@ impl Stencil {
 
     /// Numbers of a sample's feature planes.
     pub(super) fn features(&self) -> usize {
-        self.architecture.features * self.grid.len()
+        self.architecture.features * self.grid.len().next_multiple_of(self.unit)
+    }
+
+    /// Where the features of the unit around number `p` lie.
+    pub(super) fn place(&self, p: usize) -> Place {
+        Place { unit: self.unit, shift: p / self.unit * (self.architecture.features - 1) * self.unit }
+    }
+
+    /// The parts of `range` in one unit each.
+    fn units(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let unit = self.unit;
+        (range.start / unit..range.end.div_ceil(unit))
+            .map(move |i| range.start.max(i * unit)..range.end.min((i + 1) * unit))
     }
 
     /// Numbers of the window of tap planes.
@@ -120,18 +146,41 @@ impl Stencil {
         }
     }
 
-    /// Zeroes the gaps in `range` of all planes: the kernels compute them like pixels, which is cheaper than to mask.
-    fn clear_gaps(&self, range: &Range<usize>, planes: &mut [f32]) {
+    /// Copies the features of the numbers from `from` on from planes of another height to the numbers `to`.
+    pub(super) fn copy(
+        &self,
+        to: Range<usize>,
+        features: &mut [f32],
+        other: &Self,
+        from: usize,
+        source: &[f32],
+    ) {
+        for range in self.units(to.clone()) {
+            let first = from + (range.start - to.start);
+            for part in other.units(first..first + range.len()) {
+                let start = range.start + (part.start - first);
+                let (here, there) = (self.place(start), other.place(part.start));
+                for j in 0..self.architecture.features {
+                    let source = &source[there.at(j, part.start)..there.at(j, part.end)];
+                    features[here.at(j, start)..][..part.len()].copy_from_slice(source);
+                }
+            }
+        }
+    }
+
+    /// Zeroes the gaps in `range` of all features: the kernels compute them like pixels, which is cheaper than to
+    /// mask.
+    fn clear_gaps(&self, range: &Range<usize>, place: Place, features: &mut [f32]) {
         let (width, stride, height) = (self.grid.width(), self.grid.stride(), self.grid.height());
         let rows = range.start / stride..height.min(range.end.div_ceil(stride));
-        for plane in planes.chunks_exact_mut(self.grid.len()) {
+        for j in 0..self.architecture.features {
             for y in rows.clone() {
                 let end = if y + 1 == height { range.end } else { range.end.min((y + 1) * stride) };
                 let start = range.start.max(y * stride + width);
                 if end == start + 1 {
-                    plane[start] = 0.0;
+                    features[place.at(j, start)] = 0.0;
                 } else if start < end {
-                    plane[start..end].fill(0.0);
+                    features[place.at(j, start)..place.at(j, end)].fill(0.0);
                 }
             }
         }
@@ -148,12 +197,29 @@ impl Stencil {
         epilogue: &mut E,
     ) {
         let b = (x, self.image_offsets.as_slice());
-        if wide::<S>() {
-            product::<S, E, FEATURE_BLOCK, 4>(simd, &packed.convolution, b, range.clone(), epilogue);
-        } else {
-            product::<S, E, FEATURE_BLOCK, 2>(simd, &packed.convolution, b, range.clone(), epilogue);
+        for range in self.units(range) {
+            let place = self.place(range.start);
+            if wide::<S>() {
+                product::<S, E, FEATURE_BLOCK, 4>(
+                    simd,
+                    &packed.convolution,
+                    b,
+                    range.clone(),
+                    place,
+                    epilogue,
+                );
+            } else {
+                product::<S, E, FEATURE_BLOCK, 2>(
+                    simd,
+                    &packed.convolution,
+                    b,
+                    range.clone(),
+                    place,
+                    epilogue,
+                );
+            }
+            self.clear_gaps(&range, place, epilogue.planes());
         }
-        self.clear_gaps(&range, epilogue.planes());
     }
 
     /// `r = L* u - z` for the numbers in `range` into padded planes.
@@ -236,13 +302,14 @@ impl Stencil {
             chunk.start + margin
         };
         let end = len.min(chunk.end + margin);
-        if fresh < end {
-            let taps = &mut Taps { out: &mut *window, stride, start: chunk.start, margin };
-            let b = (u, self.feature_offsets.as_slice());
+        let place = Place { unit: stride, shift: margin.wrapping_sub(chunk.start) };
+        for range in self.units(fresh..end.max(fresh)) {
+            let taps = &mut Assign(&mut *window);
+            let b = (&u[self.place(range.start).shift..], self.feature_offsets.as_slice());
             if wide::<S>() {
-                product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, fresh..end, taps);
+                product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, range, place, taps);
             } else {
-                product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, fresh..end, taps);
+                product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, range, place, taps);
             }
         }
         let after = fresh.max(end) + margin - chunk.start;

@@ -1,0 +1,169 @@
+//! One image through the network: bands that fit the memory, and in each, strips of rows in parallel.
+//!
+//! A band computes around its rows what the later layers need. The strips of a band exchange the rows at their borders
+//! after every layer, so that nothing is computed twice for the sake of parallelism.
+
+use super::pointwise::{Assign, Clip, InPlace};
+use super::scratch::{Scratch, Shelf};
+use super::stencil::{Layout, Packed, Stencil};
+use crate::engine::{Grid, LANES};
+use crate::network::Network;
+use fearless_simd::{Level, dispatch};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of features that a band takes at most.
+const BAND_BYTES: usize = 64 << 20;
+
+/// What the strips share.
+pub(super) struct Inference<'a> {
+    pub level: Level,
+    pub shelf: &'a Shelf,
+    pub network: &'a Network<f32>,
+    pub packed: &'a [Packed],
+}
+
+/// Rows of a band that one thread works on.
+struct Strip {
+    /// The rows that it computes.
+    rows: Range<usize>,
+    /// The rows that it has in memory: three radii more on each side, of which `u` is kept on two.
+    around: Range<usize>,
+    stencil: Arc<Stencil>,
+    memory: Scratch,
+}
+
+impl Inference<'_> {
+    /// `output = z - L_K* u_{K-1}` for one sample, in `strips` parts.
+    pub(super) fn image(&self, z: &[f32], grid: Grid, strips: usize, output: &mut [f32]) {
+        let architecture = self.network.architecture();
+        let bytes = 4 * architecture.features * grid.len();
+        let most = (grid.height() / (2 * architecture.receptive_radius()).max(1)).max(1);
+        let rows = grid.height().div_ceil(bytes.div_ceil(BAND_BYTES).min(most));
+        for start in (0..grid.height()).step_by(rows) {
+            self.band(z, grid, start..grid.height().min(start + rows), strips, output);
+        }
+    }
+
+    /// The rows `wanted` of the output.
+    fn band(&self, z: &[f32], grid: Grid, wanted: Range<usize>, strips: usize, output: &mut [f32]) {
+        let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
+        // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
+        let needed = |k: usize| widen(&wanted, radius * (2 * (depth - k) - 1), grid.height());
+        let mut strips = self.strips(grid, needed(0), strips);
+        strips.par_iter_mut().for_each(|strip| self.start(z, grid, strip));
+        for k in 1..depth {
+            exchange(&mut strips, 2 * radius);
+            strips.par_iter_mut().for_each(|strip| self.layer(k, needed(k), strip));
+        }
+        exchange(&mut strips, radius);
+        strips.par_iter_mut().for_each(|strip| self.finish(wanted.clone(), strip));
+        for strip in strips {
+            strip.write(grid, &wanted, output);
+            self.shelf.put(strip.memory);
+        }
+    }
+
+    /// Cuts `rows` into strips, none thinner than what its neighbours need of it.
+    fn strips(&self, grid: Grid, rows: Range<usize>, count: usize) -> Vec<Strip> {
+        let radius = grid.gap();
+        let height = rows.len().div_ceil(count).max(2 * radius).max(1);
+        let mut strips = Vec::with_capacity(count);
+        let mut start = rows.start;
+        while start < rows.end {
+            let rest = rows.end - start;
+            let rows = start..start + if rest < height + 2 * radius { rest } else { height };
+            let around = widen(&rows, 3 * radius, grid.height());
+            let part = Grid::new(around.len(), grid.width(), radius).expect("a strip has rows");
+            let stencil = self.shelf.stencil(self.network.architecture(), part, Layout::Chunked);
+            let memory = self.shelf.take(&stencil, false);
+            start = rows.end;
+            strips.push(Strip { rows, around, stencil, memory });
+        }
+        strips
+    }
+
+    /// The strip's part of the noisy image, and `u_0 = L_0 z`.
+    fn start(&self, z: &[f32], grid: Grid, strip: &mut Strip) {
+        let Strip { around, stencil, memory, .. } = strip;
+        let part = stencil.grid;
+        for (to, from) in memory.image.chunks_exact_mut(part.len()).zip(z.chunks_exact(grid.len())) {
+            let count = part.height() * part.stride();
+            to[..count].copy_from_slice(&from[around.start * part.stride()..][..count]);
+        }
+        stencil.pad(&memory.image, &mut memory.z);
+        let u = &mut Assign(&mut memory.u[0]);
+        let range = 0..part.len();
+        dispatch!(self.level, simd => stencil.convolve(simd, &self.packed[0], &memory.z, range, u));
+    }
+
+    /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed`.
+    fn layer(&self, k: usize, needed: Range<usize>, strip: &mut Strip) {
+        let range = strip.numbers(needed);
+        let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
+        let activation = Clip(&self.network.lambda);
+        dispatch!(self.level, simd => {
+            let u = &mut InPlace { u: &mut u[0], activation };
+            stencil.layer(simd, &self.packed[k], Some(image), range, window, &mut r[0], u);
+        });
+    }
+
+    /// `-x^ = L_K* u_{K-1} - z` on the strip's part of `wanted`, left in its residual.
+    fn finish(&self, wanted: Range<usize>, strip: &mut Strip) {
+        let range = strip.numbers(wanted);
+        let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
+        let packed = &self.packed[self.network.theta.len() - 1];
+        dispatch!(self.level, simd => {
+            stencil.residual(simd, packed, (&u[0], Some(image)), range, window, &mut r[0]);
+        });
+    }
+}
+
+impl Strip {
+    /// The strip's part of `rows` of the image as numbers of its planes, rounded outward to whole vectors.
+    fn numbers(&self, rows: Range<usize>) -> Range<usize> {
+        let stride = self.stencil.grid.stride();
+        let start = rows.start.max(self.rows.start);
+        let end = rows.end.min(self.rows.end).max(start);
+        let start = (start - self.around.start) * stride;
+        let end = (end - self.around.start) * stride;
+        start - start % LANES..end.next_multiple_of(LANES)
+    }
+
+    /// Writes the strip's part of `wanted` to the image.
+    fn write(&self, grid: Grid, wanted: &Range<usize>, output: &mut [f32]) {
+        let (part, stride) = (self.stencil.grid, grid.stride());
+        let rows = self.rows.start.max(wanted.start)..self.rows.end.min(wanted.end);
+        for y in rows {
+            for (c, output) in output.chunks_exact_mut(grid.len()).enumerate() {
+                let r = c * self.stencil.padded() + part.margin() + (y - self.around.start) * stride;
+                let r = &self.memory.r[0][r..];
+                output[y * stride..][..grid.width()].iter_mut().zip(r).for_each(|(out, r)| *out = -r);
+            }
+        }
+    }
+}
+
+/// Copies `rows` rows of `u` on both sides of each border between strips to the strip beyond it.
+fn exchange(strips: &mut [Strip], rows: usize) {
+    for i in 1..strips.len() {
+        let (above, below) = strips.split_at_mut(i);
+        let (above, below) = (&mut above[i - 1], &mut below[0]);
+        let border = below.rows.start;
+        send(above, below, border - rows..border);
+        send(below, above, border..border + rows);
+    }
+}
+
+fn send(from: &Strip, to: &mut Strip, rows: Range<usize>) {
+    let stride = to.stencil.grid.stride();
+    let numbers = (rows.start - to.around.start) * stride..(rows.end - to.around.start) * stride;
+    let first = (rows.start - from.around.start) * stride;
+    to.stencil.copy(numbers, &mut to.memory.u[0], &from.stencil, first, &from.memory.u[0]);
+}
+
+/// `rows`, `more` rows above and below, inside an image of `height` rows.
+fn widen(rows: &Range<usize>, more: usize, height: usize) -> Range<usize> {
+    rows.start.saturating_sub(more)..(rows.end + more).min(height)
+}
