@@ -97,7 +97,7 @@ impl LbFb {
         }
         let slope = slope(gradient.weights(), &direction);
         // Not above zero where the gradient vanishes, or where rounding leaves no descent in a nearly singular metric.
-        if !(slope > 0.0) {
+        if slope.is_nan() || slope <= 0.0 {
             return;
         }
         let mut beta = match self.options.theta_steps {

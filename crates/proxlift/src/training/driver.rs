@@ -44,7 +44,8 @@ pub struct EpochRecord {
     pub seconds: f64,
 }
 
-/// A batch whose loss is so many times that of the first shows that the training diverged.
+/// A batch whose loss is so many times that of the first, or 1 if that is more (a black patch without noise has none),
+/// shows that the training diverged.
 const DIVERGED: f64 = 1e6;
 
 /// Whether to go on.
@@ -117,7 +118,8 @@ pub fn train(
             let done = epoch * per_epoch + i;
             let report = trainer.step(engine, network, &now, done as f64 / all as f64)?;
             let loss = report.loss / indices.len() as f64;
-            if !(loss <= DIVERGED * *first_loss.get_or_insert(loss)) {
+            let usual = first_loss.get_or_insert(loss).max(1.0);
+            if !loss.is_finite() || loss > DIVERGED * usual {
                 return Err(Error::Diverged { epoch: epoch + 1 });
             }
             add(&mut record, &report);
