@@ -111,3 +111,21 @@ fn persistent_u_says_its_memory() {
     // 16 samples, 8 layers, 32 features, 12 x 12 pixels, 4 bytes: 2.4 MB.
     assert!(err.contains("of it 2 MB for persistent u"), "{err}");
 }
+
+#[test]
+fn the_history_holds_the_blocks_of_the_energy_and_the_test_set_when_asked() {
+    let desk = Desk::new();
+    desk.gray("test/0.png");
+    let more = ["--preset", "paper", "--test", "test", "--test-every", "2", "--out", "a"];
+    desk.succeeds(&tiny(&more));
+    for (i, line) in read(&desk, "a/history.jsonl").lines().enumerate() {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        let blocks: Vec<f64> =
+            entry["blocks"].as_array().unwrap().iter().map(|block| block.as_f64().unwrap()).collect();
+        assert_eq!(blocks.len(), 3, "two penalties and the loss: {line}");
+        let energy = entry["energy"].as_f64().unwrap();
+        assert!((blocks.iter().sum::<f64>() - energy).abs() < 1e-9 * energy, "{line}");
+        let asked = entry["test_psnr"].is_number() && entry["test_ssim"].is_number();
+        assert_eq!(asked, i == 1, "{line}");
+    }
+}

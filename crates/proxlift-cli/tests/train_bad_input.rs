@@ -32,6 +32,17 @@ fn settings_without_sense() {
     refuses(&desk, &["--trainer", "adam", "--mu", "1"], &["--mu", "lb"]);
     refuses(&desk, &["--u", "persistent", "--rate", "1e-3"], &["persistent", "backtracking"]);
     refuses(&desk, &["--u", "persistent", "--fresh-noise"], &["--fresh-noise"]);
+    refuses(&desk, &["--trainer", "sgd", "--u-step", "closed"], &["--u-step", "lb"]);
+    refuses(&desk, &["--rate", "1e-3", "--u-step", "closed"], &["--u-step", "minimiser"]);
+    refuses(&desk, &["--rate", "1e-3", "--theta-steps", "global"], &["--theta-steps", "backtracking"]);
+    refuses(&desk, &["--order", "simultaneous", "--u-step", "closed"], &["--u-step", "simultaneous"]);
+    refuses(&desk, &["--order", "simultaneous", "--metric", "diagonal"], &["simultaneous", "Euclidean"]);
+    refuses(&desk, &["--rate", "1e-3", "--rate-grid", "1e-3"], &["--rate-grid", "--rate grid"]);
+    refuses(&desk, &["--trainer", "sgd", "--rate-grid", "1e-3,-1"], &["--rate-grid", "-1"]);
+    refuses(&desk, &["--trainer", "sgd", "--rate-grid", "1e-3,1e-3"], &["--rate-grid", "differ"]);
+    refuses(&desk, &["--trainer", "sgd", "--grid-epochs", "99"], &["--grid-epochs", "99"]);
+    refuses(&desk, &["--trainer", "sgd", "--rate", "backtracking"], &["backtracking", "lb"]);
+    refuses(&desk, &["--test-every", "0"], &["--test-every"]);
 }
 
 #[test]
@@ -68,6 +79,19 @@ fn folders_that_are_taken_or_cannot_be_written() {
     desk.text("file");
     refuses(&desk, &[TINY, &["-q", "--out", "full"]].concat(), &["full", "not empty"]);
     refuses(&desk, &[TINY, &["-q", "--out", "file/run"]].concat(), &["file/run"]);
+}
+
+#[test]
+fn a_training_that_diverges_says_so() {
+    let desk = Desk::new();
+    for (rate, words) in
+        [("--rate=1e9", "diverged in epoch 1: choose"), ("--rate-grid=1e8,1e9", "every rate")]
+    {
+        let arguments = [&["train", "-q", "--trainer=sgd", rate], TINY].concat();
+        let output = desk.command(&arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(words), "{said}");
+    }
 }
 
 #[test]

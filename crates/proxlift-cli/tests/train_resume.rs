@@ -32,6 +32,9 @@ const KINDS: &[&[&str]] = &[
     &[],
     &["--metric", "gauss-newton"],
     &["--preset", "paper"],
+    &["--metric", "gauss-newton", "--rate", "backtracking", "--u", "persistent"],
+    &["--metric", "diagonal", "--rate", "backtracking", "--u-step", "backtracked"],
+    &["--theta-steps", "global", "--u-step", "minimiser"],
     &["--u", "persistent", "--inner", "2"],
     &["--u", "persistent", "--order", "simultaneous"],
     &["--trainer", "sgd"],
@@ -70,6 +73,33 @@ fn every_trainer_goes_on_to_the_same_bits() {
         desk.succeeds(&["train", "-q", "--resume", &parts, "--stop-after=2"]);
         desk.succeeds(&["train", "-q", "--resume", &parts, "--threads=2"]);
         assert_same(&desk, &whole, &parts);
+    }
+}
+
+#[test]
+fn a_grid_goes_on_to_the_same_bits_and_repeats_no_rate() {
+    let desk = desk();
+    let grid = ["--trainer", "sgd", "--rate-grid", "1e-6,1e-3,1e9", "--epochs=3"];
+    for (i, more) in [&[][..], &["--grid-epochs=2"][..]].into_iter().enumerate() {
+        let (whole, parts) = (format!("whole-{i}"), format!("parts-{i}"));
+        let (out, _) = desk.succeeds(&[TINY, &grid, more, &["--out", &whole]].concat());
+        assert!(out.contains("1e-3") && out.contains("diverged") && out.contains("chosen"), "{out}");
+        let text = std::fs::read_to_string(desk.path(&whole).join("grid.json")).unwrap();
+        let kept: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(kept["winner"].as_f64(), Some(1e-3), "{text}");
+        assert!(kept["trials"][0]["loss"].as_f64() > kept["trials"][1]["loss"].as_f64(), "{text}");
+        assert!(kept["trials"][2]["loss"].is_null(), "{text}");
+
+        desk.succeeds(&[TINY, &grid, more, &["--stop-after=1", "--out", &parts]].concat());
+        assert!(!desk.path(&parts).join("grid.json").exists(), "stopped in the first rate");
+        desk.succeeds(&["train", "-q", "--resume", &parts, "--stop-after=1"]);
+        // With their times, which a second training would change.
+        let lines = || std::fs::read_to_string(desk.path(&parts).join("grid/1e-6/history.jsonl")).unwrap();
+        let first = lines();
+        desk.succeeds(&["train", "-q", "--resume", &parts]);
+        assert!(lines().starts_with(&first) && first.lines().count() == 2, "not trained again");
+        assert_same(&desk, &whole, &parts);
+        assert_eq!(history(&desk.path(&parts)).len(), 3);
     }
 }
 

@@ -11,6 +11,12 @@ pub enum Error {
     /// An argument is outside what the mathematics allows (even kernel, sigma < 0, K < 2, ...).
     #[error("{0}")]
     Invalid(String),
+    /// A training left the finite numbers, or all sense.
+    #[error("the training diverged in epoch {epoch}: choose a smaller rate")]
+    Diverged {
+        /// Where it did.
+        epoch: usize,
+    },
     /// A file or folder could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {

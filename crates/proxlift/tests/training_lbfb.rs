@@ -3,8 +3,11 @@
 use proxlift::engine::{Cpu, Field};
 use proxlift::image::random::{Purpose, stream, unit};
 use proxlift::network::{Architecture, Network};
+use proxlift::training::backtracking::Backtracking;
+use proxlift::training::u_steps::USearch;
 use proxlift::training::{
-    Auxiliary, Batch, LbFb, MetricKind, Options, Order, Rate, Schedule, Snapshot, Steps, Trainer,
+    Auxiliary, Batch, LbFb, Lifted, MetricKind, Options, Order, Rate, Schedule, Snapshot, Steps, ThetaSteps,
+    Trainer, UStep,
 };
 
 const SAMPLES: usize = 6;
@@ -39,6 +42,8 @@ const PAPER: Options = Options {
     order: Order::Sweep,
     metric: MetricKind::Euclidean,
     steps: Steps::Backtracking,
+    theta_steps: ThetaSteps::Layer,
+    u_step: UStep::Closed,
     inertia: 0.0,
     inner: 1,
 };
@@ -52,6 +57,15 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
         Options { auxiliary: persistent, ..PAPER },
         Options { auxiliary: persistent, order: Order::Simultaneous, ..PAPER },
         Options { mu: 0.1, ..PAPER },
+        Options { metric: MetricKind::Diagonal, ..PAPER },
+        Options { metric: MetricKind::GaussNewton, ..PAPER },
+        Options { metric: MetricKind::GaussNewton, mu: 0.1, u_step: UStep::Backtracked, ..PAPER },
+        Options { metric: MetricKind::Diagonal, auxiliary: persistent, ..PAPER },
+        Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
+        Options { u_step: UStep::Backtracked, ..PAPER },
+        Options { u_step: UStep::Backtracked, auxiliary: persistent, ..PAPER },
+        Options { theta_steps: ThetaSteps::Global, ..PAPER },
+        Options { theta_steps: ThetaSteps::Global, metric: MetricKind::GaussNewton, ..PAPER },
     ] {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
         let mut trainer = LbFb::new(&network, options, 1).unwrap();
@@ -63,12 +77,47 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
             if options.inner == 1 {
                 assert!(after <= before * (1.0 + 1e-6), "{options:?}, step {step}: {before} -> {after}");
             }
+            assert_eq!(report.blocks.len(), 5, "four penalties and the loss");
+            assert!((report.blocks.iter().sum::<f64>() - after).abs() <= 1e-12 * after);
             if step == 0 {
                 first = report.loss;
             }
             last = report.loss;
         }
         assert!(last < 0.9 * first, "{options:?}: the loss went from {first} to {last}");
+    }
+}
+
+#[test]
+fn backtracking_in_the_gauss_newton_metric_falls_faster_than_in_the_euclidean() {
+    let loss_after = |metric| {
+        let (engine, batch, mut network) = (Cpu::new(), batch(), network());
+        let mut trainer = LbFb::new(&network, Options { metric, ..PAPER }, 1).unwrap();
+        (0..15).map(|_| trainer.step(&engine, &mut network, &batch, 0.0).unwrap().loss).last().unwrap()
+    };
+    let (plain, metric) = (loss_after(MetricKind::Euclidean), loss_after(MetricKind::GaussNewton));
+    assert!(metric < plain, "{metric} in the metric, {plain} without");
+}
+
+/// A block whose minimiser would exceed the majorant: the closed and the searched step lower it, sample by sample.
+#[test]
+fn a_backtracked_u_step_lowers_every_sample_and_is_no_shorter_than_the_closed_one() {
+    let (engine, batch, network) = (Cpu::new(), batch(), network());
+    let mut lifted = Lifted::new(&network, batch.z.clone(), batch.x.clone()).unwrap();
+    let mut search = USearch::new(&lifted);
+    for k in (1..5).rev() {
+        lifted.anchor(&engine, &network);
+        // Away from the forward pass, so that every block has something to do.
+        lifted.u[k].data_mut().iter_mut().for_each(|u| *u *= 0.5);
+        lifted.refresh(&engine, &network);
+        let before = lifted.energy(&engine, &network, 1.0);
+        let mut gamma = Backtracking { step: 0.5, ..Backtracking::default() };
+        lifted.u_search(&engine, &network, (k, 1.0), &mut gamma, &mut search);
+        let after = lifted.energy(&engine, &network, 1.0);
+        for s in 0..SAMPLES {
+            assert!(after.sample(s) < before.sample(s), "u_{k} of sample {s}");
+        }
+        assert!((0.37..=1.0).contains(&gamma.step), "{}", gamma.step);
     }
 }
 
@@ -97,6 +146,9 @@ fn a_snapshot_continues_to_the_same_bits() {
     for options in [
         PAPER,
         Options { auxiliary: persistent, order: Order::Simultaneous, ..PAPER },
+        Options { metric: MetricKind::Diagonal, u_step: UStep::Backtracked, ..PAPER },
+        Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
+        Options { theta_steps: ThetaSteps::Global, u_step: UStep::Minimiser, ..PAPER },
         rated(MetricKind::Diagonal, 4e-3),
         rated(MetricKind::GaussNewton, 0.3),
     ] {
@@ -127,7 +179,6 @@ fn options_that_contradict_each_other_are_refused() {
         (Options { inner: 0, ..PAPER }, "inner"),
         (Options { inertia: 1.0, ..PAPER }, "inertia"),
         (Options { steps: rate, ..PAPER }, "backtracking"),
-        (Options { metric: MetricKind::Diagonal, ..PAPER }, "take a rate"),
         (Options { order: Order::Simultaneous, metric: MetricKind::Diagonal, ..PAPER }, "Euclidean"),
     ] {
         let error = LbFb::new(&network(), options, 1).err().expect("refused").to_string();

@@ -1,7 +1,7 @@
 //! Configuration -> trainer.
 
 use super::config::Config;
-use super::settings::{Metric, Order, Rate, Trainer};
+use super::settings::{Metric, Order, Rate, ThetaSteps, Trainer, UStep};
 use proxlift::Result;
 use proxlift::network::Network;
 use proxlift::training::{self, Auxiliary, Backprop, Descent, LbFb, MetricKind, Options, Steps};
@@ -22,6 +22,7 @@ pub fn trainer(
     let schedule = settings.schedule.map_or(training::Schedule::Constant, Into::into);
     let start = match config.rate {
         Rate::Value(start) => start,
+        Rate::Grid => config.rates[0],
         Rate::Backtracking => 0.0,
     };
     let rate = training::Rate { start, schedule };
@@ -50,7 +51,16 @@ pub fn trainer(
                 },
                 steps: match config.rate {
                     Rate::Backtracking => Steps::Backtracking,
-                    Rate::Value(_) => Steps::Rate(rate),
+                    Rate::Value(_) | Rate::Grid => Steps::Rate(rate),
+                },
+                theta_steps: match settings.theta_steps {
+                    Some(ThetaSteps::Global) => training::ThetaSteps::Global,
+                    _ => training::ThetaSteps::Layer,
+                },
+                u_step: match settings.u_step {
+                    Some(UStep::Backtracked) => training::UStep::Backtracked,
+                    Some(UStep::Minimiser) => training::UStep::Minimiser,
+                    _ => training::UStep::Closed,
                 },
                 inertia,
                 inner: settings.inner.unwrap_or(1),

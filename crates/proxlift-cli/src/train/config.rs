@@ -1,9 +1,11 @@
 //! Settings -> a whole, checked configuration: told settings over those of the preset.
 
 use super::preset::Preset;
-use super::settings::{Metric, Order, Rate, Schedule, Settings, Trainer, U};
+use super::relevance::check_relevance;
+use super::settings::{Metric, Order, Rate, Schedule, Settings, Trainer, U, UStep};
 use crate::flags::{check_not_negative, check_sigma_below_white};
 use proxlift::network::Architecture;
+use proxlift::training::grid::PAPER_RATES;
 use proxlift::{Error, Result};
 use std::path::PathBuf;
 
@@ -36,6 +38,10 @@ pub struct Config {
     pub seed: u64,
     /// Epochs between two scores.
     pub evaluate_every: usize,
+    /// The rates of a grid search.
+    pub rates: Vec<f64>,
+    /// Epochs of each of them.
+    pub grid_epochs: usize,
 }
 
 impl Config {
@@ -45,10 +51,11 @@ impl Config {
     /// When a setting is out of range, or says nothing to the trainer that was chosen.
     pub fn resolve(told: &Settings) -> Result<Self> {
         let preset = told.preset.unwrap_or_else(|| Preset::of(told.trainer.unwrap_or(Trainer::Lb)));
+        let told = &Settings { rate: asked_rate(told), ..told.clone() };
         let mut all = told.over(&below(told, preset))?;
         let trainer = needed(all.trainer, "trainer")?;
         let rate = needed(all.rate, "rate")?;
-        check_relevance(told, trainer, rate)?;
+        check_relevance(told, &all, trainer, rate)?;
         if rate == Rate::Backtracking {
             (all.schedule, all.inertia) = (None, None);
         }
@@ -79,6 +86,8 @@ impl Config {
             patch: needed(all.patch, "patch")?,
             seed: needed(all.seed, "seed")?,
             evaluate_every: needed(all.evaluate_every, "evaluate-every")?,
+            rates: all.rate_grid.clone().unwrap_or(PAPER_RATES.to_vec()),
+            grid_epochs: all.grid_epochs.or(all.epochs).unwrap_or(0),
             settings: all,
         };
         config.check()?;
@@ -91,7 +100,9 @@ impl Config {
         check_not_negative("--lambda", self.lambda)?;
         let counts = [("epochs", self.epochs), ("batch", self.batch), ("patch", self.patch)];
         let counts = counts.into_iter().chain([("evaluate-every", self.evaluate_every)]);
-        for (name, value) in counts.chain(self.settings.count.map(|count| ("count", count))) {
+        let asked = [("count", self.settings.count), ("test-every", self.settings.test_every)];
+        let asked = asked.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        for (name, value) in counts.chain(asked).chain([("grid-epochs", self.grid_epochs)]) {
             if value == 0 {
                 return Err(Error::invalid(format!("--{name} is 0, but it must be 1 or more")));
             }
@@ -100,6 +111,20 @@ impl Config {
             && !(rate.is_finite() && rate > 0.0)
         {
             return Err(Error::invalid(format!("--rate is {rate}, but it must be above zero")));
+        }
+        let mut sorted = self.rates.clone();
+        sorted.sort_by(f64::total_cmp);
+        if sorted.is_empty() || sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid("--rate-grid needs rates that differ, such as 1e-4,5e-4"));
+        }
+        if let Some(rate) = sorted.iter().find(|rate| !(rate.is_finite() && **rate > 0.0)) {
+            return Err(Error::invalid(format!("--rate-grid holds {rate}, but rates must be above zero")));
+        }
+        if self.grid_epochs > self.epochs {
+            return Err(Error::invalid(format!(
+                "--grid-epochs is {}, but the training has only {} epochs",
+                self.grid_epochs, self.epochs
+            )));
         }
         if let Some(inertia) = self.settings.inertia
             && !(0.0..1.0).contains(&inertia)
@@ -113,6 +138,19 @@ impl Config {
             ));
         }
         Ok(())
+    }
+
+    /// The same training with one rate of the grid, for `epochs`.
+    pub fn with_rate(&self, rate: f64, epochs: usize) -> Self {
+        let rate = Rate::Value(rate);
+        let settings = Settings {
+            rate: Some(rate),
+            rate_grid: None,
+            grid_epochs: None,
+            epochs: Some(epochs),
+            ..self.settings.clone()
+        };
+        Self { rate, epochs, grid_epochs: epochs, rates: PAPER_RATES.to_vec(), settings, ..self.clone() }
     }
 
     /// The file that repeats the run.
@@ -144,6 +182,12 @@ fn needed<T>(value: Option<T>, name: &str) -> Result<T> {
     value.ok_or_else(|| Error::invalid(format!("the setting {name} is missing")))
 }
 
+/// The rate that was told; a grid alone asks for a grid search.
+fn asked_rate(told: &Settings) -> Option<Rate> {
+    let grid = told.rate_grid.is_some() || told.grid_epochs.is_some();
+    told.rate.or(grid.then_some(Rate::Grid))
+}
+
 /// The preset's settings, bent where those that were told leave them no sense.
 fn below(told: &Settings, preset: Preset) -> Settings {
     let mut below = preset.settings();
@@ -165,7 +209,9 @@ fn below(told: &Settings, preset: Preset) -> Settings {
     }
     let plain = told.u == Some(U::Persistent)
         || told.order == Some(Order::Simultaneous)
-        || told.metric == Some(Metric::Euclidean);
+        || told.metric == Some(Metric::Euclidean)
+        || told.theta_steps.is_some()
+        || matches!(told.u_step, Some(UStep::Closed | UStep::Backtracked));
     if plain {
         below.rate = Some(Rate::Backtracking);
     }
@@ -188,41 +234,6 @@ fn below(told: &Settings, preset: Preset) -> Settings {
     below
 }
 
-/// Refuses settings that would silently do nothing.
-fn check_relevance(told: &Settings, trainer: Trainer, rate: Rate) -> Result<()> {
-    let lifted = [
-        ("mu", told.mu.is_some()),
-        ("mu-schedule", told.mu_schedule.is_some()),
-        ("u", told.u.is_some()),
-        ("order", told.order.is_some()),
-        ("metric", told.metric.is_some()),
-        ("inner", told.inner.is_some()),
-    ];
-    if trainer != Trainer::Lb {
-        if let Some((name, _)) = lifted.iter().find(|(_, given)| *given) {
-            return Err(Error::invalid(format!("--{name} is for --trainer lb: leave it out")));
-        }
-        if rate == Rate::Backtracking {
-            return Err(Error::invalid("backtracking is for --trainer lb: give a number as --rate"));
-        }
-    }
-    if trainer == Trainer::Sgd && told.inertia.is_some() {
-        return Err(Error::invalid("--inertia is not for plain sgd: choose --trainer momentum"));
-    }
-    if rate == Rate::Backtracking {
-        if told.metric.is_some_and(|metric| metric != Metric::Euclidean) {
-            return Err(Error::invalid(
-                "backtracking is in the Euclidean metric: give a --rate, or leave --metric out",
-            ));
-        }
-        let useless = [("schedule", told.schedule.is_some()), ("inertia", told.inertia.is_some())];
-        if let Some((name, _)) = useless.iter().find(|(_, given)| *given) {
-            return Err(Error::invalid(format!("--{name} is for steps with a --rate, not for backtracking")));
-        }
-    }
-    Ok(())
-}
-
 /// The schedule in the library's words.
 impl From<Schedule> for proxlift::training::Schedule {
     fn from(schedule: Schedule) -> Self {
@@ -243,9 +254,15 @@ mod tests {
 
     #[test]
     fn a_written_configuration_gives_itself() {
-        for text in
-            ["", "preset='paper'", "trainer='adam'", "u='persistent'", "metric='gauss-newton'\nseed=3"]
-        {
+        for text in [
+            "",
+            "preset='paper'",
+            "trainer='adam'",
+            "u='persistent'",
+            "metric='gauss-newton'\nseed=3",
+            "metric='gauss-newton'\nrate='backtracking'\nu-step='backtracked'\ntheta-steps='global'",
+            "trainer='sgd'\nrate-grid=[1e-4, 5e-4]\ngrid-epochs=2",
+        ] {
             let config = Config::resolve(&told(text)).unwrap();
             let again = Config::resolve(&told(&config.to_toml().unwrap())).unwrap();
             assert_eq!(again.settings, config.settings, "{text}");
@@ -255,7 +272,22 @@ mod tests {
 
     #[test]
     fn a_setting_that_would_do_nothing_is_refused() {
-        for text in ["trainer='adam'\nmu=1.0", "trainer='sgd'\ninertia=0.5", "preset='paper'\ninertia=0.5"] {
+        for text in [
+            "trainer='adam'\nmu=1.0",
+            "trainer='sgd'\ninertia=0.5",
+            "preset='paper'\ninertia=0.5",
+            "rate=1e-3\nu-step='closed'",
+            "rate=1e-3\ntheta-steps='global'",
+            "order='simultaneous'\nu-step='closed'",
+            "order='simultaneous'\ntheta-steps='layer'",
+            "trainer='sgd'\nu-step='closed'",
+            "rate=1e-3\nrate-grid=[1e-3]",
+            "rate='backtracking'\ngrid-epochs=2",
+            "rate-grid=[1e-3, 1e-3]",
+            "rate-grid=[]",
+            "rate-grid=[-1.0]",
+            "grid-epochs=99",
+        ] {
             assert!(Config::resolve(&told(text)).is_err(), "{text}");
         }
     }
@@ -264,6 +296,15 @@ mod tests {
     fn told_settings_bend_the_preset() {
         let config = Config::resolve(&told("u='persistent'")).unwrap();
         assert_eq!((config.rate, config.settings.fresh_noise), (Rate::Backtracking, Some(false)));
+        let config = Config::resolve(&told("metric='diagonal'\nrate='backtracking'")).unwrap();
+        assert_eq!(config.settings.metric, Some(Metric::Diagonal));
+        let config = Config::resolve(&told("trainer='sgd'\nrate-grid=[1e-4]")).unwrap();
+        assert_eq!((config.rate, config.grid_epochs), (Rate::Grid, config.epochs));
+        let trial = config.with_rate(1e-4, 3);
+        assert_eq!(
+            Config::resolve(&trial.settings).unwrap().fingerprint().unwrap(),
+            trial.fingerprint().unwrap()
+        );
         let config = Config::resolve(&told("preset='paper'\ntrainer='adam'")).unwrap();
         assert!(matches!(config.rate, Rate::Value(_)) && config.settings.augment == Some(false));
     }

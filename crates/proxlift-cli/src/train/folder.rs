@@ -1,6 +1,6 @@
 //! The folder of a run: made once, filled while training, found again to go on.
 
-use super::settings::Settings;
+use super::settings::{Rate, Settings};
 use proxlift::image::io::write_atomically;
 use proxlift::training::{Checkpoint, EpochRecord};
 use proxlift::{Error, Result};
@@ -25,6 +25,12 @@ pub struct Entry {
     pub psnr: Option<f64>,
     /// SSIM on them.
     pub ssim: Option<f64>,
+    /// PSNR on the test set, when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_psnr: Option<f64>,
+    /// SSIM on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_ssim: Option<f64>,
 }
 
 /// A run's folder.
@@ -57,11 +63,49 @@ impl Folder {
         Ok(folder)
     }
 
-    /// A run that was stopped, with its settings and its checkpoint.
+    /// The folder of a trial inside a run: new, or with its checkpoint if it got so far.
+    ///
+    /// # Errors
+    /// When it cannot be made or read.
+    pub fn trial(path: PathBuf, config: &str) -> Result<(Self, Option<Checkpoint>)> {
+        let folder = Self(path);
+        let checkpoints = folder.path("checkpoint");
+        fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
+        folder.write(CONFIG, config.as_bytes())?;
+        let checkpoint = folder.latest()?;
+        if checkpoint.is_none() && folder.path(HISTORY).is_file() {
+            let history = folder.path(HISTORY);
+            fs::remove_file(&history).map_err(Error::io(&history))?;
+        }
+        Ok((folder, checkpoint))
+    }
+
+    /// Takes over the history, the models and the checkpoint of a trial.
+    ///
+    /// # Errors
+    /// When they cannot be copied.
+    pub fn adopt(&self, trial: &Self, models: &[&str]) -> Result<()> {
+        for name in models.iter().chain(&[HISTORY, CHECKPOINT]) {
+            let from = trial.path(name);
+            fs::copy(&from, self.path(name)).map_err(Error::io(&from))?;
+        }
+        Ok(())
+    }
+
+    /// The checkpoint, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn latest(&self) -> Result<Option<Checkpoint>> {
+        let path = self.path(CHECKPOINT);
+        if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
+    }
+
+    /// A run that was stopped, with its settings and its checkpoint; a grid search may go on without one.
     ///
     /// # Errors
     /// When this is no run, it has no checkpoint, or it is finished.
-    pub fn resume(path: &Path) -> Result<(Self, Settings, Checkpoint)> {
+    pub fn resume(path: &Path) -> Result<(Self, Settings, Option<Checkpoint>)> {
         let folder = Self(path.to_path_buf());
         if !path.is_dir() || !folder.path(CONFIG).is_file() {
             return Err(Error::file(path, format!("this is not the folder of a run: it has no {CONFIG}")));
@@ -70,12 +114,12 @@ impl Folder {
             let reason = "this run is finished: there is nothing to resume; its models are in the folder";
             return Err(Error::file(path, reason));
         }
-        if !folder.path(CHECKPOINT).is_file() {
+        let settings = Settings::load(&folder.path(CONFIG))?;
+        let checkpoint = folder.latest()?;
+        if checkpoint.is_none() && settings.rate != Some(Rate::Grid) {
             let reason = "this run has no checkpoint yet: start again with --config and its config.toml";
             return Err(Error::file(path, reason));
         }
-        let settings = Settings::load(&folder.path(CONFIG))?;
-        let checkpoint = Checkpoint::load(folder.path(CHECKPOINT))?;
         Ok((folder, settings, checkpoint))
     }
 

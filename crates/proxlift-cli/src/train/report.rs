@@ -4,7 +4,7 @@ use super::config::Config;
 use super::data::{Data, centre};
 use super::folder::Folder;
 use super::plot::{Curve, draw};
-use super::watch::{BEST, LAST};
+use super::watch::{BEST, LAST, TEST_SEED};
 use crate::denoiser::Denoiser;
 use crate::output;
 use crate::scores::{Score, Scores, score};
@@ -23,9 +23,6 @@ const ROWS: usize = 3;
 const SIDE: usize = 192;
 const GAP: usize = 4;
 
-/// The seed of the noise, that of `proxlift evaluate`.
-const SEED: u64 = 0;
-
 /// Scores the best network on the test set, draws, prints, and marks the run as finished.
 pub fn finish(
     config: &Config,
@@ -37,8 +34,8 @@ pub fn finish(
     let model = Model::load(folder.path(if best.is_some() { BEST } else { LAST }))?;
     let network = Denoiser::from_network(model.network, config.sigma);
     let variation = Denoiser::total_variation_for(config.sigma);
-    let trained = score(&network, &data.test, config.sigma, SEED)?;
-    let plain = score(&variation, &data.test, config.sigma, SEED)?;
+    let trained = score(&network, &data.test, config.sigma, TEST_SEED)?;
+    let plain = score(&variation, &data.test, config.sigma, TEST_SEED)?;
 
     io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
     let history = folder.history()?;
@@ -97,7 +94,7 @@ pub fn finish(
         output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
     }
     let shown = |name: &str| folder.path(name).display().to_string();
-    output::note(format_args!("trained for {}", super::duration(last.seconds)));
+    output::note(format_args!("trained for {}", super::announce::duration(last.seconds)));
     output::note(format_args!("model     {}", shown(if best.is_some() { BEST } else { LAST })));
     output::note(format_args!("pictures  {} (clean, noisy, denoised)", shown(SHEET)));
     output::note(format_args!("course    {}", shown(PLOT)));
@@ -110,7 +107,7 @@ fn sheet(denoiser: &Denoiser, data: &Data, sigma: f64) -> proxlift::Result<Image
     let rows = data.test.images().iter().take(ROWS).enumerate();
     let rows = rows.map(|(i, image)| {
         let clean = centre(image, SIDE)?;
-        let noisy = add_gaussian(&clean, sigma as f32, SEED, i as u64)?;
+        let noisy = add_gaussian(&clean, sigma as f32, TEST_SEED, i as u64)?;
         let denoised = denoiser.denoise(&noisy)?;
         Ok([clean, noisy, denoised])
     });

@@ -53,6 +53,28 @@ pub enum Metric {
     GaussNewton,
 }
 
+/// How long the steps of the auxiliary variables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UStep {
+    /// The inverse of the known Lipschitz constant, 1/2: the energy cannot rise
+    Closed,
+    /// Searched for, for each sample: the energy cannot rise
+    Backtracked,
+    /// To the minimiser of the linearised block: a step of 1, without that guarantee
+    Minimiser,
+}
+
+/// Whether layers share a parameter step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThetaSteps {
+    /// A step for each layer
+    Layer,
+    /// One step for all layers, as the paper prints it
+    Global,
+}
+
 /// How the rate goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,9 +93,11 @@ pub enum Rate {
     Value(f64),
     /// The longest steps that keep the majorant.
     Backtracking,
+    /// Every rate of a grid; the one with the least training loss wins.
+    Grid,
 }
 
-const RATES: &str = "the rate is a number such as 4e-3, or backtracking";
+const RATES: &str = "the rate is a number such as 4e-3, or backtracking, or grid";
 
 impl TryFrom<Value> for Rate {
     type Error = String;
@@ -92,6 +116,7 @@ impl From<Rate> for Value {
         match rate {
             Rate::Value(rate) => Self::Float(rate),
             Rate::Backtracking => Self::String("backtracking".into()),
+            Rate::Grid => Self::String("grid".into()),
         }
     }
 }
@@ -101,6 +126,7 @@ impl std::str::FromStr for Rate {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text {
             "backtracking" => Ok(Self::Backtracking),
+            "grid" => Ok(Self::Grid),
             _ => text.parse().map(Self::Value).map_err(|_| RATES.to_string()),
         }
     }
@@ -161,9 +187,16 @@ pub struct Settings {
     /// Patches in a mini-batch
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub batch: Option<usize>,
-    /// The rate at the start, or `backtracking`
+    /// The rate at the start, or `backtracking`, or `grid`: train with each rate of a grid, keep the least loss
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
     pub rate: Option<Rate>,
+    /// The rates of the grid, such as 1e-4,5e-4 [default: the paper's, 1e-6 to 5e-4]
+    #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(help_heading = "Training")]
+    pub rate_grid: Option<Vec<f64>>,
+    /// Epochs for each rate of the grid; if fewer than --epochs, the best then starts anew [default: --epochs]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub grid_epochs: Option<usize>,
     /// How the rate goes on
     #[arg(long, help_heading = "Training")]
     pub schedule: Option<Schedule>,
@@ -189,12 +222,21 @@ pub struct Settings {
     /// The metric of the parameter steps
     #[arg(long, help_heading = "Lifted Bregman")]
     pub metric: Option<Metric>,
+    /// Under backtracking, how long the steps of u are [default: closed]
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub u_step: Option<UStep>,
+    /// Under backtracking, whether layers share a step [default: layer]
+    #[arg(long, help_heading = "Lifted Bregman")]
+    pub theta_steps: Option<ThetaSteps>,
     /// Iterations on a batch before the next
     #[arg(long, value_name = "N", help_heading = "Lifted Bregman")]
     pub inner: Option<usize>,
     /// Score the network every N epochs
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub evaluate_every: Option<usize>,
+    /// Score it on the test set too, every N epochs, in history.jsonl [default: only at the end]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub test_every: Option<usize>,
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub threads: Option<usize>,

@@ -1,11 +1,12 @@
 //! What happens while a training runs: progress, scores, history, models, checkpoints.
 
 use super::config::Config;
-use super::data::Validation;
+use super::data::Data;
 use super::folder::{Entry, Folder};
 use super::interrupt;
 use crate::denoiser::Denoiser;
 use crate::output::Progress;
+use crate::scores::score;
 use proxlift::Result;
 use proxlift::network::{Model, Network, Provenance};
 use proxlift::training::{Checkpoint, EpochRecord, Go, Observer, Snapshot, Trainer};
@@ -17,6 +18,9 @@ pub const BEST: &str = "best.safetensors";
 /// The network of the last checkpoint.
 pub const LAST: &str = "last.safetensors";
 
+/// The seed of the noise on the test set, that of `proxlift evaluate`.
+pub const TEST_SEED: u64 = 0;
+
 /// Short epochs share a checkpoint, so that at most so much work is lost.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(5);
 /// Checkpoints may take one part in so many of the time.
@@ -26,7 +30,7 @@ const SHARE: u32 = 20;
 pub struct Watch<'a> {
     config: &'a Config,
     folder: &'a Folder,
-    validation: &'a Validation,
+    data: &'a Data,
     settings: String,
     provenance: Provenance,
     /// Epochs to do before stopping of one's own accord.
@@ -45,7 +49,7 @@ impl<'a> Watch<'a> {
     pub fn new(
         config: &'a Config,
         folder: &'a Folder,
-        validation: &'a Validation,
+        data: &'a Data,
         settings: String,
         provenance: Provenance,
         checkpoint: Option<&Checkpoint>,
@@ -56,7 +60,7 @@ impl<'a> Watch<'a> {
         Self {
             config,
             folder,
-            validation,
+            data,
             settings,
             provenance,
             stop_after,
@@ -91,13 +95,23 @@ impl<'a> Watch<'a> {
             return Ok((None, None));
         }
         let denoiser = Denoiser::from_network(network.clone(), self.config.sigma);
-        let (psnr, ssim) = self.validation.score(&denoiser)?;
+        let (psnr, ssim) = self.data.validation.score(&denoiser)?;
         self.psnr = Some(psnr);
         if self.best.is_none_or(|(best, _)| psnr > best) {
             self.best = Some((psnr, epoch));
             self.model(network, epoch).save(self.folder.path(BEST))?;
         }
         Ok((Some(psnr), ssim))
+    }
+
+    /// PSNR and SSIM on the test set in the epochs that were asked for.
+    fn test(&self, epoch: usize, network: &Network<f32>) -> Result<Option<(f64, f64)>> {
+        if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
+            return Ok(None);
+        }
+        let denoiser = Denoiser::from_network(network.clone(), self.config.sigma);
+        let scores = score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?;
+        Ok(Some((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean)))
     }
 
     fn is_due(&self) -> bool {
@@ -139,7 +153,8 @@ impl Observer for Watch<'_> {
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go> {
         let (psnr, ssim) = self.score(record.epoch, network)?;
-        self.folder.append(&Entry { record: record.clone(), psnr, ssim })?;
+        let (test_psnr, test_ssim) = self.test(record.epoch, network)?.unzip();
+        self.folder.append(&Entry { record: record.clone(), psnr, ssim, test_psnr, test_ssim })?;
         let last = record.epoch == self.config.epochs;
         let stop = !last && (interrupt::asked() || self.stop_after.is_some_and(|most| record.epoch >= most));
         if last || stop || self.is_due() {

@@ -5,6 +5,7 @@ use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_nor
 use crate::{Error, Real, Result};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
 
 /// The side of the images on which the norms are taken.
 const NORM_SIDE: usize = 32;
@@ -29,21 +30,20 @@ impl<T: Real> Norms<T> {
         Self { states: states.collect() }
     }
 
-    /// Sets `tau_k` of every inner layer, with at most `iterations` steps of power iteration each.
+    /// Sets `tau_k` of every inner layer, with at most `iterations` steps of power iteration each; a layer whose filters
+    /// are zero keeps its step.
     pub fn update(&mut self, network: &mut Network<T>, iterations: usize) {
-        for k in 1..=self.states.len() {
-            self.update_layer(network, k, iterations);
-        }
-    }
-
-    /// Sets `tau_k` of layer `k`; a layer whose filters are zero keeps its step.
-    pub fn update_layer(&mut self, network: &mut Network<T>, k: usize, iterations: usize) {
-        let gram = autocorrelation(&network.theta[k]);
         let params = NormParams { tolerance: 1e-3, max_iterations: iterations };
-        let squared = spectral_norm(&on_square(&gram), &mut self.states[k - 1], &params).norm;
-        if squared > T::zero() {
-            network.tau[k - 1] = T::of(STEP) / squared;
-        }
+        let inner = &network.theta[1..=self.states.len()];
+        let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner);
+        // Layers are independent, so that no bit depends on the threads.
+        layers.for_each(|((state, tau), theta)| {
+            let gram = autocorrelation(theta);
+            let squared = spectral_norm(&on_square(&gram), state, &params).norm;
+            if squared > T::zero() {
+                *tau = T::of(STEP) / squared;
+            }
+        });
     }
 
     /// The vectors that the next power iterations start from.

@@ -28,7 +28,7 @@ impl Default for Backtracking {
 }
 
 /// A decrease below this share of `f` cannot be told from rounding, and is not searched for.
-const RESOLUTION: f64 = 1e-7;
+pub(super) const RESOLUTION: f64 = 1e-7;
 
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,129 +1,203 @@
 //! The blocks of LB-FB, one after the other with backtracking: (algo:BC-FB) as the paper has it.
 
-use super::energy::Lifted;
+use super::backtracking::{Backtracking, Found};
+use super::energy::{Energy, Lifted};
 use super::lifted::LbFb;
+use super::options::{ThetaSteps, UStep};
 use super::trainer::Report;
+use super::u_steps::USearch;
 use crate::engine::Engine;
 use crate::network::Network;
 use crate::operator::{Filters, convolution_norm_bound};
 
-impl LbFb {
-    /// `theta_K, u_{K-1}, theta_{K-1}, ..., u_1, theta_1, theta_0`.
-    pub(super) fn sweep(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        mu: f32,
-        report: &mut Report,
-    ) {
-        let depth = network.theta.len() - 1;
-        for k in (0..=depth).rev() {
-            self.theta_step(engine, network, lifted, (k, mu), report);
-            if k >= 2 {
-                let gamma = if k == depth { last_u_step(network, mu) } else { U_STEP };
-                lifted.u_step(engine, network, k - 1, mu, gamma);
-            }
-        }
+/// A batch at work: who computes, the parameters, the variables of the batch, and the weight of the loss.
+pub(super) struct Work<'a> {
+    pub engine: &'a dyn Engine<f32>,
+    pub network: &'a mut Network<f32>,
+    pub lifted: &'a mut Lifted<f32>,
+    pub mu: f32,
+    pub report: &'a mut Report,
+}
+
+impl Work<'_> {
+    /// Anchors `u` at the forward pass.
+    pub fn anchor(&mut self) {
+        self.lifted.anchor(self.engine, self.network);
     }
 
-    /// One parameter block: the largest step along its gradient that keeps the majorant.
-    fn theta_step(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        (k, mu): (usize, f32),
-        report: &mut Report,
-    ) {
-        let scale = 1.0 / lifted.z.samples() as f32;
-        let mut gradient = network.theta[k].clone();
-        lifted.theta_gradient(engine, network, k, mu, &mut gradient);
-        let start = network.theta[k].clone();
-        let direction: Vec<f32> = gradient.weights().iter().map(|g| scale * g).collect();
-        let slope: f64 = direction.iter().map(|g| f64::from(*g).powi(2)).sum();
-        if slope == 0.0 {
-            return;
-        }
-        let f = f64::from(scale) * lifted.block(engine, network, k, f64::from(mu));
-        let found = self.beta[k].search(f, slope, |beta| {
-            move_along(&mut network.theta[k], &start, beta, &direction);
-            lifted.follow(engine, network, k);
-            f64::from(scale) * lifted.block(engine, network, k, f64::from(mu))
-        });
-        report.backtracks += found.refused;
-        match found.step {
-            Some(step) => report.steps = (report.steps.0.min(step), report.steps.1.max(step)),
-            None => {
-                network.theta[k] = start;
-                lifted.follow(engine, network, k);
-            }
-        }
+    /// All that follows from `theta` and `u`.
+    pub fn refresh(&mut self) {
+        self.lifted.refresh(self.engine, self.network);
     }
 
-    /// All of `theta` with one step, then all of `u` with one step.
-    pub(super) fn simultaneous(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        lifted: &mut Lifted<f32>,
-        mu: f32,
-        report: &mut Report,
-    ) {
-        let scale = 1.0 / lifted.z.samples() as f64;
-        let mut gradients = network.theta.clone();
-        lifted.theta_gradients(engine, network, mu, &mut gradients);
-        let start = network.theta.clone();
-        let directions: Vec<Vec<f32>> =
-            gradients.iter().map(|g| g.weights().iter().map(|g| scale as f32 * g).collect()).collect();
-        let slope: f64 = directions.iter().flatten().map(|g| f64::from(*g).powi(2)).sum();
-        let energy = |lifted: &Lifted<f32>, network: &Network<f32>| {
-            scale * lifted.energy(engine, network, f64::from(mu)).total()
-        };
-        let f = energy(lifted, network);
-        let found = self.beta[0].search(f, slope, |beta| {
-            for (theta, (start, direction)) in network.theta.iter_mut().zip(start.iter().zip(&directions)) {
-                move_along(theta, start, beta, direction);
-            }
-            lifted.refresh(engine, network);
-            energy(lifted, network)
-        });
-        report.backtracks += found.refused;
+    /// `E` and its blocks.
+    pub fn energy(&self) -> Energy {
+        self.lifted.energy(self.engine, self.network, f64::from(self.mu))
+    }
+
+    /// The part of `f` that depends on `theta_k`, a sample's mean.
+    fn block(&self, k: usize) -> f64 {
+        self.scale() * self.lifted.block(self.engine, self.network, k, f64::from(self.mu))
+    }
+
+    /// Puts `theta_k` at `start - beta direction`, with what follows from it.
+    fn move_theta(&mut self, k: usize, start: &Filters<f32>, beta: f64, direction: &[f32]) {
+        move_along(&mut self.network.theta[k], start, beta, direction);
+        self.lifted.follow(self.engine, self.network, k);
+    }
+
+    /// One over the samples.
+    fn scale(&self) -> f64 {
+        1.0 / self.lifted.z.samples() as f64
+    }
+
+    fn record(&mut self, found: Found) {
+        self.report.backtracks += found.refused;
         if let Some(step) = found.step {
-            report.steps = (report.steps.0.min(step), report.steps.1.max(step));
-        } else {
-            network.theta = start;
-            lifted.refresh(engine, network);
+            self.report.steps = (self.report.steps.0.min(step), self.report.steps.1.max(step));
         }
+    }
 
-        let before = lifted.u.clone();
-        let mut gradients = lifted.u.clone();
-        lifted.u_gradients(engine, network, mu, &mut gradients);
-        let f = energy(lifted, network);
-        let mut gamma = self.gamma.step * self.gamma.grow;
-        for _ in 0..=self.gamma.most {
-            let model = lifted.u_trial(engine, network, &before, &gradients, gamma as f32);
-            lifted.refresh(engine, network);
-            if energy(lifted, network) <= f + scale * model {
-                self.gamma.step = gamma;
-                return;
-            }
-            report.backtracks += 1;
-            gamma *= self.gamma.shrink;
+    /// The step of `u_k` whose constant is known: the gradient of an inner block has Lipschitz constant 2 at most, that
+    /// of `u_{K-1}` has `1 + mu ||L_K||^2`.
+    fn closed_u_step(&self, k: usize) -> f32 {
+        if k + 1 < self.lifted.u.len() {
+            return 0.5;
         }
-        lifted.u = before;
-        lifted.refresh(engine, network);
+        let last = self.network.last();
+        let norm = convolution_norm_bound(last, 8 * last.size()).map_or(0.0, |bound| bound.upper as f32);
+        (1.0 / (1.0 + self.mu * norm * norm)).min(0.5)
     }
 }
 
-/// The step of a single `u`-block, whose gradient has Lipschitz constant 2 at most.
-const U_STEP: f32 = 0.5;
+impl LbFb {
+    /// `theta_K, u_{K-1}, theta_{K-1}, ..., u_1, theta_1, theta_0`.
+    pub(super) fn sweep(&mut self, work: &mut Work<'_>) {
+        // A step for all layers grows once in a sweep, and shrinks with each layer that refuses it.
+        self.beta[0].step *=
+            if self.options.theta_steps == ThetaSteps::Global { self.beta[0].grow } else { 1.0 };
+        for k in (0..work.network.theta.len()).rev() {
+            self.theta_step(work, k);
+            if k >= 2 {
+                self.u_step(work, k - 1);
+            }
+        }
+    }
 
-/// The step of `u_{K-1}`, whose gradient has Lipschitz constant `1 + mu ||L_K||^2`.
-fn last_u_step(network: &Network<f32>, mu: f32) -> f32 {
-    let norm = convolution_norm_bound(network.last(), 8 * network.last().size())
-        .map_or(0.0, |bound| bound.upper as f32);
-    U_STEP.min(1.0 / (1.0 + mu * norm * norm))
+    /// One parameter block: the largest step along `A^{-1} g` that keeps the majorant in the norm of `A`.
+    fn theta_step(&mut self, work: &mut Work<'_>, k: usize) {
+        let scale = work.scale() as f32;
+        let start = work.network.theta[k].clone();
+        let mut gradient = start.clone();
+        work.lifted.theta_gradient(work.engine, work.network, k, work.mu, &mut gradient);
+        gradient.weights_mut().iter_mut().for_each(|g| *g *= scale);
+        let mut direction = gradient.weights().to_vec();
+        if let Some(metric) = &self.metric {
+            metric.solve(k, &mut direction);
+        }
+        let slope = slope(gradient.weights(), &direction);
+        // Not above zero where the gradient vanishes, or where rounding leaves no descent in a nearly singular metric.
+        if slope.is_nan() || slope <= 0.0 {
+            return;
+        }
+        let mut beta = match self.options.theta_steps {
+            ThetaSteps::Layer => self.beta[k],
+            ThetaSteps::Global => Backtracking { grow: 1.0, ..self.beta[0] },
+        };
+        let found = beta.search(work.block(k), slope, |beta| {
+            work.move_theta(k, &start, beta, &direction);
+            work.block(k)
+        });
+        match self.options.theta_steps {
+            ThetaSteps::Layer => self.beta[k].step = beta.step,
+            ThetaSteps::Global => self.beta[0].step = beta.step,
+        }
+        work.record(found);
+        if found.step.is_none() {
+            work.move_theta(k, &start, 0.0, &direction);
+        }
+    }
+
+    /// One block of auxiliary variables.
+    fn u_step(&mut self, work: &mut Work<'_>, k: usize) {
+        let Work { engine, network, lifted, mu, report } = work;
+        match self.options.u_step {
+            UStep::Closed => {
+                let gamma = work.closed_u_step(k);
+                work.lifted.u_step(work.engine, work.network, k, work.mu, gamma);
+            }
+            UStep::Minimiser => lifted.u_step(*engine, network, k, *mu, 1.0),
+            UStep::Backtracked => {
+                let kept = self.u_search.take().filter(|search| search.fits(lifted));
+                let mut search = kept.unwrap_or_else(|| USearch::new(lifted));
+                report.backtracks +=
+                    lifted.u_search(*engine, network, (k, *mu), &mut self.gamma[k], &mut search);
+                self.u_search = Some(search);
+            }
+        }
+    }
+
+    /// All of `theta` with one step, then all of `u` with one step; from `E` before to `E` after.
+    pub(super) fn simultaneous(&mut self, work: &mut Work<'_>, before: Energy) -> Energy {
+        let energy = self.all_theta(work, before);
+        self.all_u(work, energy)
+    }
+
+    fn all_theta(&mut self, work: &mut Work<'_>, mut energy: Energy) -> Energy {
+        let scale = work.scale();
+        let start = work.network.theta.clone();
+        let mut gradients = start.clone();
+        work.lifted.theta_gradients(work.engine, work.network, work.mu, &mut gradients);
+        for gradient in &mut gradients {
+            gradient.weights_mut().iter_mut().for_each(|g| *g *= scale as f32);
+        }
+        let slope = gradients.iter().map(|g| slope(g.weights(), g.weights())).sum();
+        let mut trial = None;
+        let found = self.beta[0].search(scale * energy.total(), slope, |beta| {
+            for (theta, (start, gradient)) in work.network.theta.iter_mut().zip(start.iter().zip(&gradients))
+            {
+                move_along(theta, start, beta, gradient.weights());
+            }
+            work.refresh();
+            scale * trial.insert(work.energy()).total()
+        });
+        work.record(found);
+        match (found.step, trial) {
+            (Some(_), Some(trial)) => energy = trial,
+            _ => {
+                work.network.theta = start;
+                work.refresh();
+            }
+        }
+        energy
+    }
+
+    fn all_u(&mut self, work: &mut Work<'_>, energy: Energy) -> Energy {
+        let f = energy.total();
+        let before = work.lifted.u.clone();
+        let mut gradients = work.lifted.u.clone();
+        work.lifted.u_gradients(work.engine, work.network, work.mu, &mut gradients);
+        let mut gamma = self.gamma[0].step * self.gamma[0].grow;
+        for _ in 0..=self.gamma[0].most {
+            let model = work.lifted.u_trial(work.engine, work.network, &before, &gradients, gamma as f32);
+            work.refresh();
+            let trial = work.energy();
+            if trial.total() <= f + model {
+                self.gamma[0].step = gamma;
+                return trial;
+            }
+            work.report.backtracks += 1;
+            gamma *= self.gamma[0].shrink;
+        }
+        work.lifted.u = before;
+        work.refresh();
+        energy
+    }
+}
+
+/// `<g, p>`.
+fn slope(gradient: &[f32], direction: &[f32]) -> f64 {
+    gradient.iter().zip(direction).map(|(g, p)| f64::from(*g) * f64::from(*p)).sum()
 }
 
 /// `theta = start - beta direction`.

@@ -25,6 +25,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The version of the format that this library writes, and the newest that it reads.
 const VERSION: u32 = 1;
@@ -128,7 +129,7 @@ impl Checkpoint {
             |kind, name: &str, value| tensors.push((format!("{kind}/{name}"), Tensor::Double(value)));
         self.state.scalars.iter().for_each(|(name, value)| double("scalar", name, *value));
         self.notes.iter().for_each(|(name, value)| double("note", name, *value));
-        record_fields(&self.record).into_iter().for_each(|(name, value)| double("record", name, value));
+        record_fields(&self.record).into_iter().for_each(|(name, value)| double("record", &name, value));
         let mut single = |kind, name: &str, shape, values| {
             tensors.push((format!("{kind}/{name}"), Tensor::Single(shape, values)))
         };
@@ -189,10 +190,14 @@ impl Checkpoint {
         let mut parts = BTreeMap::new();
         for (name, values) in singles {
             match name.split_once('/') {
-                Some(("state", rest)) => state.arrays.insert(rest.to_string(), values),
-                Some(("network", rest)) => parts.insert(rest.to_string(), values),
+                Some(("state", rest)) => {
+                    state.arrays.insert(rest.to_string(), Arc::new(values));
+                }
+                Some(("network", rest)) => {
+                    parts.insert(rest.to_string(), values);
+                }
                 _ => return Err(unknown(&name)),
-            };
+            }
         }
         let network = network(architecture, parts)?;
         let settings = text("settings").unwrap_or_default().to_string();
@@ -246,7 +251,7 @@ fn network(architecture: Architecture, mut parts: BTreeMap<String, Vec<f32>>) ->
     }
 }
 
-fn record_fields(record: &EpochRecord) -> Vec<(&'static str, f64)> {
+fn record_fields(record: &EpochRecord) -> Vec<(String, f64)> {
     let mut fields = vec![
         ("epoch", record.epoch as f64),
         ("loss", record.loss),
@@ -256,8 +261,8 @@ fn record_fields(record: &EpochRecord) -> Vec<(&'static str, f64)> {
         ("seconds", record.seconds),
     ];
     fields.extend(record.energy.map(|value| ("energy", value)));
-    fields.extend(record.data_term.map(|value| ("data_term", value)));
-    fields
+    let blocks = record.blocks.iter().enumerate().map(|(i, &value)| (format!("block_{i}"), value));
+    fields.into_iter().map(|(name, value)| (name.to_string(), value)).chain(blocks).collect()
 }
 
 fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
@@ -269,7 +274,7 @@ fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
         epoch: field("epoch")? as usize,
         loss: field("loss")?,
         energy: field("energy").ok(),
-        data_term: field("data_term").ok(),
+        blocks: (0..).map_while(|i| field(&format!("block_{i}")).ok()).collect(),
         least_step: field("least_step")?,
         largest_step: field("largest_step")?,
         backtracks: field("backtracks")? as usize,

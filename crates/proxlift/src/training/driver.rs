@@ -31,8 +31,9 @@ pub struct EpochRecord {
     pub loss: f64,
     /// `E` of a sample after its step, where the trainer has one.
     pub energy: Option<f64>,
-    /// The loss part of `E`.
-    pub data_term: Option<f64>,
+    /// The blocks of `E`: the penalties of layers `1..K-1`, then the loss part. Empty where the trainer has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<f64>,
     /// The least step of a layer in the epoch; zero if none was taken.
     pub least_step: f64,
     /// The largest.
@@ -42,6 +43,10 @@ pub struct EpochRecord {
     /// Seconds spent training since the start, without evaluation.
     pub seconds: f64,
 }
+
+/// A batch whose loss is so many times that of the first, or 1 if that is more (a black patch without noise has none),
+/// shows that the training diverged.
+const DIVERGED: f64 = 1e6;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +72,8 @@ pub trait Observer {
 /// Trains `network` from epoch `first.epoch` on (a record of zeros at the start) to the end of the plan.
 ///
 /// # Errors
-/// When the patches do not fit the network, the weights stop being finite, or the observer fails.
+/// When the patches do not fit the network, the training diverges ([`Error::Diverged`], at the first batch that shows
+/// it), or the observer fails.
 pub fn train(
     engine: &dyn Engine<f32>,
     network: &mut Network<f32>,
@@ -84,6 +90,7 @@ pub fn train(
     let per_epoch = batches.per_epoch();
     let all = per_epoch * plan.epochs;
     let mut seconds = first.seconds;
+    let mut first_loss = None;
     let (mut x, mut z) = (Vec::new(), Vec::new());
     for epoch in first.epoch..plan.epochs {
         let start = Instant::now();
@@ -110,16 +117,18 @@ pub fn train(
             now.indices.extend_from_slice(indices);
             let done = epoch * per_epoch + i;
             let report = trainer.step(engine, network, &now, done as f64 / all as f64)?;
+            let loss = report.loss / indices.len() as f64;
+            let usual = first_loss.get_or_insert(loss).max(1.0);
+            if !loss.is_finite() || loss > DIVERGED * usual {
+                return Err(Error::Diverged { epoch: epoch + 1 });
+            }
             add(&mut record, &report);
-            observer.batch(done + 1, all, report.loss / indices.len() as f64);
+            observer.batch(done + 1, all, loss);
             batch = Some(now);
         }
         let mut weights = network.theta.iter().flat_map(|theta| theta.weights());
-        if !record.loss.is_finite() || weights.any(|w| !w.is_finite()) {
-            return Err(Error::invalid(format!(
-                "the training diverged in epoch {}: choose a smaller rate",
-                epoch + 1
-            )));
+        if weights.any(|w| !w.is_finite()) {
+            return Err(Error::Diverged { epoch: epoch + 1 });
         }
         if !record.least_step.is_finite() {
             record.least_step = 0.0;
@@ -127,7 +136,7 @@ pub fn train(
         let count = patches.len() as f64;
         record.loss /= count;
         record.energy = record.energy.map(|e| e / count);
-        record.data_term = record.data_term.map(|e| e / count);
+        record.blocks.iter_mut().for_each(|block| *block /= count);
         seconds += start.elapsed().as_secs_f64();
         record.seconds = seconds;
         if observer.epoch(&record, network, trainer)? == Go::Stop {
@@ -141,7 +150,8 @@ fn add(record: &mut EpochRecord, report: &Report) {
     let sum = |a: Option<f64>, b: Option<f64>| b.map(|b| a.unwrap_or(0.0) + b).or(a);
     record.loss += report.loss;
     record.energy = sum(record.energy, report.energy);
-    record.data_term = sum(record.data_term, report.data_term);
+    record.blocks.resize(record.blocks.len().max(report.blocks.len()), 0.0);
+    record.blocks.iter_mut().zip(&report.blocks).for_each(|(sum, block)| *sum += block);
     record.least_step = record.least_step.min(report.steps.0);
     record.largest_step = record.largest_step.max(report.steps.1);
     record.backtracks += report.backtracks;

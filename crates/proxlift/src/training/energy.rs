@@ -36,10 +36,14 @@ impl Energy {
         self.data[s] + self.penalties.iter().map(|penalty| penalty[s]).sum::<f64>()
     }
 
-    /// `E` summed over the batch, block by block.
+    /// `E` summed over the batch.
     pub fn total(&self) -> f64 {
-        let penalties: f64 = self.penalties.iter().map(|penalty| penalty.iter().sum::<f64>()).sum();
-        self.data.iter().sum::<f64>() + penalties
+        self.blocks().iter().sum()
+    }
+
+    /// The blocks summed over the batch: the penalties of layers `1..K-1`, then the loss.
+    pub fn blocks(&self) -> Vec<f64> {
+        self.penalties.iter().chain([&self.data]).map(|block| block.iter().sum()).collect()
     }
 }
 
@@ -47,19 +51,19 @@ impl Energy {
 const GRAIN: usize = 1 << 14;
 
 /// `a <- f(a)`, entry by entry.
-fn map<T: Real>(a: &mut [T], f: impl Fn(T) -> T + Sync) {
+pub(super) fn map<T: Real>(a: &mut [T], f: impl Fn(T) -> T + Sync) {
     a.par_chunks_mut(GRAIN).for_each(|a| a.iter_mut().for_each(|a| *a = f(*a)));
 }
 
 /// `a <- f(a, b)`, entry by entry.
-fn map2<T: Real>(a: &mut [T], b: &[T], f: impl Fn(T, T) -> T + Sync) {
+pub(super) fn map2<T: Real>(a: &mut [T], b: &[T], f: impl Fn(T, T) -> T + Sync) {
     a.par_chunks_mut(GRAIN)
         .zip(b.par_chunks(GRAIN))
         .for_each(|(a, b)| a.iter_mut().zip(b).for_each(|(a, &b)| *a = f(*a, b)));
 }
 
 /// `a <- f(a, b, c)`, entry by entry.
-fn map3<T: Real>(a: &mut [T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T + Sync) {
+pub(super) fn map3<T: Real>(a: &mut [T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T + Sync) {
     let parts = a.par_chunks_mut(GRAIN).zip(b.par_chunks(GRAIN)).zip(c.par_chunks(GRAIN));
     parts.for_each(|((a, b), c)| {
         a.iter_mut().zip(b).zip(c).for_each(|((a, &b), &c)| *a = f(*a, b, c));
@@ -82,11 +86,11 @@ pub struct Lifted<T: Real> {
     /// `e = x^ - x`.
     pub e: Field<T>,
     /// `d_k = s(v_k) - u_k`, for whichever layer is at work.
-    d: Field<T>,
+    pub(super) d: Field<T>,
     /// `L_k* d_k`.
     a: Field<T>,
     /// `(I - tau_k L_k L_k*) d_k`.
-    back: Field<T>,
+    pub(super) back: Field<T>,
 }
 
 impl<T: Real> Lifted<T> {
@@ -164,7 +168,7 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `d_k = s(v_k) - u_k`, and from it `a = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
-    fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+    pub(super) fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
         let layer = network.layer(k);
         engine.activate(layer, &self.v[k], &mut self.d);
         map2(self.d.data_mut(), self.u[k].data(), |d, u| d - u);
@@ -257,46 +261,5 @@ impl<T: Real> Lifted<T> {
             engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
         }
         self.propagate(engine, network, k.max(1));
-    }
-
-    /// One forward-backward step of the block `u_k`: `u_k <- s(u_k - gamma df/du_k)`.
-    ///
-    /// What follows from `u_k` is left as it was.
-    pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
-        if k + 1 == self.u.len() {
-            engine.lift(network.last(), &self.e, &mut self.back);
-            map(self.back.data_mut(), |b| -mu * b);
-        } else {
-            self.pull(engine, network, k + 1);
-        }
-        let step = self.d.data_mut();
-        step.copy_from_slice(self.u[k].data());
-        map3(step, self.v[k].data(), self.back.data(), |u, v, back| u - gamma * ((u - v) + back));
-        engine.activate(network.layer(k), &self.d, &mut self.u[k]);
-    }
-
-    /// Puts all `u_k` at `s(before_k - gamma gradient_k)` and returns what their majorant adds to `f`,
-    /// `<u - before, gradient> + 1/(2 gamma) ||u - before||^2`.
-    pub fn u_trial(
-        &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
-        before: &[Field<T>],
-        gradients: &[Field<T>],
-        gamma: T,
-    ) -> f64 {
-        let mut model = 0.0;
-        for k in 1..self.u.len() {
-            let (from, gradient) = (before[k].data(), gradients[k].data());
-            let step = self.d.data_mut();
-            step.copy_from_slice(from);
-            map2(step, gradient, |from, g| from - gamma * g);
-            engine.activate(network.layer(k), &self.d, &mut self.u[k]);
-            for ((&u, &from), &g) in self.u[k].data().iter().zip(from).zip(gradient) {
-                let move_by = (u - from).to_double();
-                model += move_by * g.to_double() + move_by * move_by / (2.0 * gamma.to_double());
-            }
-        }
-        model
     }
 }

@@ -3,20 +3,24 @@
 //! Two ways to walk through the blocks:
 //!
 //! - with **backtracking**, as the paper has it: every parameter block takes the largest step that keeps its majorant,
-//!   every `u`-block a step whose constant is known, and `E` cannot rise on the batch;
+//!   in the Euclidean norm or in that of a metric, every `u`-block a step whose constant is known or that is searched
+//!   for, and `E` cannot rise on the batch;
 //! - with a **rate**: the reverse sweep runs fused in the engine, each `u_k` at its exact minimiser, and all parameter
 //!   blocks take their step at the end of it.
 
 use super::backprop::{Descent, Moments, NORM_ITERATIONS, restore_norms, save_norms, take};
 use super::backtracking::Backtracking;
+use super::blocks::Work;
 use super::energy::Lifted;
 use super::metric::{GaussNewton, MetricKind};
 use super::options::{Auxiliary, Options, Order, Steps};
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
+use super::u_steps::USearch;
 use crate::Result;
 use crate::engine::{Engine, Gradients, Reverse};
 use crate::network::{Network, Norms};
+use std::sync::Arc;
 
 /// What a falling weight of the loss falls to, as a share of its start.
 const LEAST_MU: f64 = 0.01;
@@ -24,18 +28,23 @@ const LEAST_MU: f64 = 0.01;
 /// Batches between two observations of the Gauss-Newton metric.
 const OBSERVE_EVERY: u64 = 10;
 
+/// The parameter step that the first search in a metric starts from; in its norm, steps are about one.
+const FIRST_METRIC_STEP: f64 = 0.5;
+
 /// The lifted Bregman trainer.
 pub struct LbFb {
-    options: Options,
+    pub(super) options: Options,
     norms: Norms<f32>,
     moments: Moments,
-    metric: Option<GaussNewton>,
-    /// The parameter step of each layer, and of all at once in the simultaneous order.
+    pub(super) metric: Option<GaussNewton>,
+    /// The parameter step of each layer; the first also where all layers share one.
     pub(super) beta: Vec<Backtracking>,
-    /// The `u` step of the simultaneous order.
-    pub(super) gamma: Backtracking,
-    /// `u_1..u_{K-1}` of every sample, `[sample][k][j][pixels with gaps]`, when persistent.
-    kept: Vec<Vec<f32>>,
+    /// The `u` step of each layer; the first is that of all layers at once in the simultaneous order.
+    pub(super) gamma: Vec<Backtracking>,
+    pub(super) u_search: Option<USearch<f32>>,
+    /// `u_1..u_{K-1}` of every sample, `[sample][k][j][pixels with gaps]`, when persistent. Shared with a checkpoint
+    /// while that is written, so that it costs no second copy.
+    kept: Vec<Arc<Vec<f32>>>,
     visits: u64,
     lifted: Option<Lifted<f32>>,
     gradients: Option<Gradients<f32>>,
@@ -50,16 +59,24 @@ impl LbFb {
         options.validate()?;
         let kept = match options.auxiliary {
             Auxiliary::Anchored => Vec::new(),
-            Auxiliary::Persistent { samples } => vec![Vec::new(); samples],
+            Auxiliary::Persistent { samples } => vec![Arc::default(); samples],
         };
-        let metric = (options.metric == MetricKind::GaussNewton).then(|| GaussNewton::new(network, seed));
+        let metric = match (options.metric, options.steps) {
+            (MetricKind::GaussNewton, _) => Some(GaussNewton::full(network, seed)),
+            (MetricKind::Diagonal, Steps::Backtracking) => Some(GaussNewton::diagonal(network, seed)),
+            _ => None,
+        };
+        let first = Backtracking::default();
+        let beta = if metric.is_some() { FIRST_METRIC_STEP } else { first.step };
+        let gamma = if options.order == Order::Sweep { 0.5 } else { 0.25 };
         Ok(Self {
             options,
             norms: Norms::new(network, seed),
             moments: Moments::new(network),
             metric,
-            beta: vec![Backtracking::default(); network.theta.len()],
-            gamma: Backtracking { step: 0.25, ..Backtracking::default() },
+            beta: vec![Backtracking { step: beta, ..first }; network.theta.len()],
+            gamma: vec![Backtracking { step: gamma, ..first }; network.theta.len() - 1],
+            u_search: None,
             kept,
             visits: 0,
             lifted: None,
@@ -76,12 +93,10 @@ impl LbFb {
         rate: f32,
     ) -> Result<Report> {
         let (mu, samples) = (self.options.mu, batch.z.samples());
-        if let Some(metric) = &mut self.metric
-            && self.visits.is_multiple_of(OBSERVE_EVERY)
-        {
+        if self.metric.is_some() && self.visits.is_multiple_of(OBSERVE_EVERY) {
             let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
             lifted.anchor(engine, network);
-            metric.observe(network, &lifted, mu);
+            self.observe(network, &lifted);
             self.lifted = Some(lifted);
         }
         let mut gradients = take(&mut self.gradients, network, samples);
@@ -92,12 +107,11 @@ impl LbFb {
         match &self.metric {
             Some(metric) => {
                 for (k, gradient) in gradients.theta.iter_mut().enumerate() {
-                    gradient.weights_mut().iter_mut().for_each(|g| *g *= mu * scale);
                     metric.solve(k, gradient.weights_mut());
                 }
                 let descent = Descent::Momentum { beta: self.options.inertia };
                 let rate = rate * (1.0 - self.options.inertia);
-                self.moments.descend(network, &gradients.theta, 1.0, rate, descent);
+                self.moments.descend(network, &gradients.theta, scale, rate, descent);
             }
             None => {
                 let descent = Descent::Adam { beta1: self.options.inertia, beta2: 0.99 };
@@ -106,6 +120,15 @@ impl LbFb {
         }
         self.gradients = Some(gradients);
         Ok(Report { loss, steps: (f64::from(rate), f64::from(rate)), ..Report::default() })
+    }
+
+    /// Averages the metric in, every so many batches.
+    fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+        if let Some(metric) = &mut self.metric
+            && self.visits.is_multiple_of(OBSERVE_EVERY)
+        {
+            metric.observe(network, lifted);
+        }
     }
 
     /// The paper's way, block after block.
@@ -117,31 +140,34 @@ impl LbFb {
         mu: f32,
     ) -> Result<Report> {
         let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
+        let mut report = Report { steps: (f64::INFINITY, 0.0), ..Report::default() };
         lifted.anchor(engine, network);
-        let loss = lifted.block(engine, network, lifted.u.len(), 1.0);
-        let mut report = Report { loss, steps: (f64::INFINITY, 0.0), ..Report::default() };
+        report.loss = lifted.block(engine, network, lifted.u.len(), 1.0);
         if !self.kept.is_empty() {
             self.recall(&mut lifted, batch);
             lifted.refresh(engine, network);
         }
-        report.energy_before = Some(lifted.energy(engine, network, f64::from(mu)).total());
+        self.observe(network, &lifted);
+        let mut work = Work { engine, network, lifted: &mut lifted, mu, report: &mut report };
+        let mut energy = work.energy();
+        work.report.energy_before = Some(energy.total());
         for inner in 0..self.options.inner {
             match self.options.order {
+                Order::Simultaneous => energy = self.simultaneous(&mut work, energy),
                 Order::Sweep => {
                     if inner > 0 && self.options.auxiliary == Auxiliary::Anchored {
-                        lifted.anchor(engine, network);
-                    } else if inner > 0 {
-                        lifted.refresh(engine, network);
+                        work.anchor();
                     }
-                    self.sweep(engine, network, &mut lifted, mu, &mut report);
+                    self.sweep(&mut work);
+                    work.refresh();
                 }
-                Order::Simultaneous => self.simultaneous(engine, network, &mut lifted, mu, &mut report),
             }
         }
-        lifted.refresh(engine, network);
-        let energy = lifted.energy(engine, network, f64::from(mu));
-        report.data_term = Some(energy.data.iter().sum());
+        if self.options.order == Order::Sweep {
+            energy = work.energy();
+        }
         report.energy = Some(energy.total());
+        report.blocks = energy.blocks();
         self.keep(&lifted, batch);
         self.lifted = Some(lifted);
         Ok(report)
@@ -162,9 +188,11 @@ impl LbFb {
             return;
         }
         for (s, &index) in batch.indices.iter().enumerate() {
-            self.kept[index].clear();
+            let kept = Arc::make_mut(&mut self.kept[index]);
+            kept.clear();
+            kept.reserve_exact(lifted.u[1..].len() * lifted.u[0].sample_len());
             for u in &lifted.u[1..] {
-                self.kept[index].extend_from_slice(u.sample(s));
+                kept.extend_from_slice(u.sample(s));
             }
         }
     }
@@ -217,10 +245,12 @@ impl Trainer for LbFb {
         for (k, beta) in self.beta.iter().enumerate() {
             state.put_scalar(format!("beta_{k}"), beta.step);
         }
-        state.put_scalar("gamma", self.gamma.step);
+        for (k, gamma) in self.gamma.iter().enumerate() {
+            state.put_scalar(format!("gamma_{k}"), gamma.step);
+        }
         state.put_scalar("visits", self.visits as f64);
         for (s, kept) in self.kept.iter().enumerate() {
-            state.put(format!("u_{s}"), kept);
+            state.share(format!("u_{s}"), kept);
         }
     }
 
@@ -233,10 +263,12 @@ impl Trainer for LbFb {
         for (k, beta) in self.beta.iter_mut().enumerate() {
             beta.step = state.scalar(&format!("beta_{k}"))?;
         }
-        self.gamma.step = state.scalar("gamma")?;
+        for (k, gamma) in self.gamma.iter_mut().enumerate() {
+            gamma.step = state.scalar(&format!("gamma_{k}"))?;
+        }
         self.visits = state.scalar("visits")? as u64;
         for (s, kept) in self.kept.iter_mut().enumerate() {
-            *kept = state.array(&format!("u_{s}"))?.to_vec();
+            *kept = state.shared(&format!("u_{s}"))?;
         }
         Ok(())
     }

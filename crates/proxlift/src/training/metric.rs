@@ -3,7 +3,8 @@
 //! | metric | `A` of a layer |
 //! |---|---|
 //! | Euclidean | the identity |
-//! | diagonal | the root of a moving average of the squared gradient, as Adam has it |
+//! | diagonal, with a rate | the root of a moving average of the squared gradient, as Adam has it |
+//! | diagonal, backtracked | the diagonal of the Gauss-Newton matrix |
 //! | Gauss-Newton | a moving average of `J^T D J` of the block, a full matrix, damped |
 //!
 //! The block of layer `k` is `B(u_k, v_k(theta_k))`, whose Hessian in `v_k` is `D = s'(v_k)`, zero where the activation
@@ -13,8 +14,9 @@
 //! dv_j(p)/dw[j',c,t'] = -tau [ delta_{jj'} r_c(p+t') + sum_t w[j,c,t] u_{j'}(p+t-t') ].
 //! ```
 //!
-//! The output block has rows `-u_{j'}(p-t')` with weight `mu`; for `theta_0`, whose block passes through layer 1, the
-//! rows are those of `L_0 z` alone.
+//! The output block has rows `-u_{j'}(p-t')`, and its weight `mu` is left out: at the forward pass, the gradients of all
+//! blocks are proportional to `mu`, and so one rate suits all layers only if their matrices are either all so or none.
+//! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
 use super::energy::Lifted;
 use super::trainer::Snapshot;
@@ -40,41 +42,59 @@ const KEEP: f32 = 0.9;
 /// Damping, as a share of the mean of the diagonal.
 const DAMPING: f32 = 0.02;
 /// Pixels of each sample that an observation draws.
-const PIXELS: usize = 8;
+const PIXELS: usize = 16;
 /// Samples of the batch that an observation looks at.
-const SAMPLES: usize = 16;
+const SAMPLES: usize = 32;
 
-/// The damped Gauss-Newton matrices of all layers and their Cholesky factors.
+/// The damped Gauss-Newton matrices of all layers, whole or only their diagonals.
 #[derive(Clone, Debug)]
 pub(super) struct GaussNewton {
-    /// `A_k`, symmetric, row by row.
+    /// `A_k`, symmetric, row by row; or its diagonal.
     matrices: Vec<Vec<f32>>,
-    /// Lower Cholesky factors of the damped `A_k`.
+    /// Lower Cholesky factors of the damped `A_k`; or the damped diagonal.
     factors: Vec<Vec<f32>>,
     observations: f64,
     seed: u64,
 }
 
 impl GaussNewton {
-    pub(super) fn new(network: &Network<f32>, seed: u64) -> Self {
-        let (layers, size) = (network.theta.len(), network.theta[0].weights().len());
-        let zero = vec![vec![0.0; size * size]; layers];
+    /// Whole matrices.
+    pub(super) fn full(network: &Network<f32>, seed: u64) -> Self {
+        let size = network.theta[0].weights().len();
+        Self::new(network.theta.len(), size * size, seed)
+    }
+
+    /// Diagonals.
+    pub(super) fn diagonal(network: &Network<f32>, seed: u64) -> Self {
+        Self::new(network.theta.len(), network.theta[0].weights().len(), seed)
+    }
+
+    fn new(layers: usize, length: usize, seed: u64) -> Self {
+        let zero = vec![vec![0.0; length]; layers];
         Self { matrices: zero.clone(), factors: zero, observations: 0.0, seed }
     }
 
-    /// Averages in the matrices at the forward pass held by `lifted`.
-    pub(super) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>, mu: f32) {
+    /// Averages in the matrices at what `lifted` holds.
+    pub(super) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
         let (seed, draw) = (self.seed, self.observations as u64);
         let keep = if self.observations == 0.0 { 0.0 } else { KEEP };
+        let size = network.theta[0].weights().len();
+        let samples = lifted.z.samples().min(SAMPLES);
+        let scale = (1.0 - keep) * lifted.z.grid().pixels() as f32 / (PIXELS * samples) as f32;
         let layers = self.matrices.par_iter_mut().zip(&mut self.factors).enumerate();
         layers.for_each(|(k, (matrix, factor))| {
             matrix.iter_mut().for_each(|a| *a *= keep);
-            let rows = rows(network, lifted, mu, k, seed, draw);
-            let size = network.theta[0].weights().len();
-            let samples = lifted.z.samples().min(SAMPLES);
-            let scale = lifted.z.grid().pixels() as f32 / (PIXELS * samples) as f32;
-            add_gram((1.0 - keep) * scale, &rows, size, matrix);
-            cholesky(matrix, size, factor);
+            let rows = rows(network, lifted, k, seed, draw);
+            if matrix.len() == size {
+                for row in rows.chunks_exact(size) {
+                    matrix.iter_mut().zip(row).for_each(|(a, r)| *a += scale * r * r);
+                }
+                let damping = damping(matrix.iter().sum(), size);
+                factor.iter_mut().zip(&*matrix).for_each(|(f, a)| *f = a + damping);
+            } else {
+                add_gram(scale, &rows, size, matrix);
+                cholesky(matrix, size, factor);
+            }
         });
         self.observations += 1.0;
     }
@@ -82,6 +102,9 @@ impl GaussNewton {
     /// `g <- A_k^{-1} g`.
     pub(super) fn solve(&self, k: usize, g: &mut [f32]) {
         let (l, n) = (&self.factors[k], g.len());
+        if l.len() == n {
+            return g.iter_mut().zip(l).for_each(|(g, a)| *g /= a);
+        }
         for i in 0..n {
             let sum: f32 = (0..i).map(|j| l[i * n + j] * g[j]).sum();
             g[i] = (g[i] - sum) / l[i * n + i];
@@ -113,7 +136,7 @@ impl GaussNewton {
 }
 
 /// Rows of `D^{1/2} J` of block `k` at random pixels.
-fn rows(network: &Network<f32>, lifted: &Lifted<f32>, mu: f32, k: usize, seed: u64, draw: u64) -> Vec<f32> {
+fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw: u64) -> Vec<f32> {
     let Architecture { depth, features, kernel, channels } = network.architecture();
     let (taps, radius) = (kernel * kernel, (kernel / 2) as isize);
     let size = features * channels * taps;
@@ -133,8 +156,7 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, mu: f32, k: usize, seed: u
                     let start = rows.len();
                     rows.resize(start + size, 0.0);
                     for (j, t) in (0..features).flat_map(|j| (0..taps).map(move |t| (j, t))) {
-                        let u = patch(&lifted.u[depth - 1], j, t, -1);
-                        rows[start + (j * channels + c) * taps + t] = mu.sqrt() * u;
+                        rows[start + (j * channels + c) * taps + t] = patch(&lifted.u[depth - 1], j, t, -1);
                     }
                 }
                 continue;
@@ -197,10 +219,15 @@ fn add_gram(scale: f32, rows: &[f32], size: usize, matrix: &mut [f32]) {
     }
 }
 
+/// What is added to the diagonal of a matrix of `n` rows.
+fn damping(trace: f32, n: usize) -> f32 {
+    (DAMPING * trace / n as f32).max(1e-12)
+}
+
 /// The lower factor of the damped matrix, `A + damping I = L L^T`.
 fn cholesky(matrix: &[f32], n: usize, factor: &mut [f32]) {
     let trace: f32 = (0..n).map(|i| matrix[i * n + i]).sum();
-    let damping = (DAMPING * trace / n as f32).max(1e-12);
+    let damping = damping(trace, n);
     for i in 0..n {
         for j in 0..=i {
             let (a, b) = (&factor[i * n..i * n + j], &factor[j * n..j * n + j]);

@@ -34,7 +34,28 @@ pub enum Steps {
     Rate(Rate),
 }
 
-/// The settings of [`LbFb`].
+/// How long the `u` steps of the sweep are. The simultaneous order finds one for all blocks by backtracking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UStep {
+    /// The inverse of the block's Lipschitz constant, which is known: 1/2, or less for the last block.
+    Closed,
+    /// As long as the majorant of each sample allows.
+    Backtracked,
+    /// To the minimiser of the linearised block `s(v_k - back_k)`, a step of 1. It may exceed the majorant, so that
+    /// `E` may rise.
+    Minimiser,
+}
+
+/// Whether the layers share a parameter step in the sweep. In the simultaneous order they always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThetaSteps {
+    /// A step for each layer.
+    Layer,
+    /// One for all layers: it grows once in a sweep and shrinks at each layer that refuses it.
+    Global,
+}
+
+/// The settings of [`LbFb`](super::LbFb).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The weight of the loss in `E`, at the start.
@@ -50,6 +71,10 @@ pub struct Options {
     pub metric: MetricKind,
     /// Their steps.
     pub steps: Steps,
+    /// Whether the layers share them, when they are backtracked.
+    pub theta_steps: ThetaSteps,
+    /// The steps of `u` under backtracking.
+    pub u_step: UStep,
     /// What is kept of the last direction.
     pub inertia: f32,
     /// Iterations on a batch before the next.
@@ -85,22 +110,19 @@ impl Options {
         if self.order == Order::Simultaneous && self.metric != MetricKind::Euclidean {
             return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
         }
-        if !rated && self.metric != MetricKind::Euclidean {
-            return Err(Error::invalid(
-                "backtracking works in the Euclidean metric; the other metrics take a rate",
-            ));
-        }
         Ok(())
     }
 }
 
 impl std::fmt::Display for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { mu, mu_schedule, auxiliary, order, metric, steps, inertia, inner } = *self;
+        let Options { mu, mu_schedule, auxiliary, order, metric, steps, theta_steps, u_step, inertia, inner } =
+            *self;
         let u = match auxiliary {
             Auxiliary::Anchored => "anchored",
             Auxiliary::Persistent { .. } => "persistent",
         };
+        let sweep = order == Order::Sweep && steps == Steps::Backtracking;
         let order = if order == Order::Sweep { "reverse sweep" } else { "simultaneous steps" };
         let metric = match metric {
             MetricKind::Euclidean => "Euclidean",
@@ -111,8 +133,17 @@ impl std::fmt::Display for Options {
             Steps::Backtracking => "backtracking".to_string(),
             Steps::Rate(rate) => format!("rate {rate}, inertia {inertia}"),
         };
+        let shared = if sweep && theta_steps == ThetaSteps::Global { " of all layers at once" } else { "" };
+        let u_step = match u_step {
+            UStep::Backtracked if sweep => ", u steps backtracked",
+            UStep::Minimiser if sweep => ", u at its minimiser",
+            _ => "",
+        };
         let falling = if mu_schedule == Schedule::Cosine { " falling by a cosine" } else { "" };
         let inner = if inner == 1 { String::new() } else { format!(", {inner} inner iterations") };
-        write!(f, "lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{inner}")
+        write!(
+            f,
+            "lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{shared}{u_step}{inner}"
+        )
     }
 }

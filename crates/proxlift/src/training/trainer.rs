@@ -4,6 +4,7 @@ use crate::engine::{Engine, Field};
 use crate::network::Network;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A mini-batch: samples with their indices in the training set.
 #[derive(Debug)]
@@ -25,8 +26,9 @@ pub struct Report {
     pub energy_before: Option<f64>,
     /// `E` after the step, summed over the batch, where the trainer has one.
     pub energy: Option<f64>,
-    /// The loss part of `E`, where the trainer has one.
-    pub data_term: Option<f64>,
+    /// The blocks of `E` after the step, summed over the batch: the penalties of layers `1..K-1`, then the loss part.
+    /// Empty where the trainer has none.
+    pub blocks: Vec<f64>,
     /// The least and the largest step of the layers.
     pub steps: (f64, f64),
     /// How often a step was tried and found too long.
@@ -64,7 +66,7 @@ pub trait Trainer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Arrays in single precision.
-    pub arrays: BTreeMap<String, Vec<f32>>,
+    pub arrays: BTreeMap<String, Arc<Vec<f32>>>,
     /// Single numbers in double precision.
     pub scalars: BTreeMap<String, f64>,
 }
@@ -72,7 +74,12 @@ pub struct Snapshot {
 impl Snapshot {
     /// Keeps an array.
     pub fn put(&mut self, name: impl Into<String>, values: &[f32]) {
-        self.arrays.insert(name.into(), values.to_vec());
+        self.arrays.insert(name.into(), Arc::new(values.to_vec()));
+    }
+
+    /// Keeps an array without a copy, for those that take much memory.
+    pub fn share(&mut self, name: impl Into<String>, values: &Arc<Vec<f32>>) {
+        self.arrays.insert(name.into(), Arc::clone(values));
     }
 
     /// Keeps a number.
@@ -85,8 +92,20 @@ impl Snapshot {
     /// # Errors
     /// When it is missing.
     pub fn array(&self, name: &str) -> Result<&[f32]> {
+        self.entry(name).map(|values| values.as_slice())
+    }
+
+    /// The array `name`, without a copy.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn shared(&self, name: &str) -> Result<Arc<Vec<f32>>> {
+        self.entry(name).cloned()
+    }
+
+    fn entry(&self, name: &str) -> Result<&Arc<Vec<f32>>> {
         let missing = || Error::invalid(format!("the checkpoint has no {name}: it is of another trainer"));
-        self.arrays.get(name).map(Vec::as_slice).ok_or_else(missing)
+        self.arrays.get(name).ok_or_else(missing)
     }
 
     /// Copies the array `name` into `values`.
