@@ -32,6 +32,7 @@ const KINDS: &[&[&str]] = &[
     &[],
     &["--metric", "gauss-newton"],
     &["--preset", "paper"],
+    &["--preset", "paper", "--batch-end", "2"],
     &["--metric", "gauss-newton", "--rate", "backtracking", "--u", "persistent"],
     &["--metric", "diagonal", "--rate", "backtracking", "--u-step", "backtracked"],
     &["--theta-steps", "global", "--u-step", "minimiser"],

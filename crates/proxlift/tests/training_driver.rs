@@ -6,7 +6,7 @@ use proxlift::engine::Cpu;
 use proxlift::image::Channels;
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
-    Backprop, Descent, EpochRecord, Go, Observer, Plan, Rate, Schedule, Trainer, train,
+    Backprop, Constraint, Descent, EpochRecord, Go, Observer, Plan, Rate, Schedule, Trainer, train,
 };
 use std::sync::Arc;
 
@@ -30,9 +30,15 @@ fn trained(start: f64) -> (usize, proxlift::Result<()>) {
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let mut network = Network::glorot(architecture, 0.1, 0).unwrap();
     let rate = Rate { start, schedule: Schedule::Constant };
-    let mut trainer = Backprop::new(&network, Descent::Sgd, rate, 0);
-    let plan =
-        Plan { epochs: 2, batch: 2, order: Order::Shuffled(0), fresh_noise: false, fresh_places: false };
+    let mut trainer = Backprop::new(&network, Descent::Sgd, rate, Constraint::Free, 0);
+    let plan = Plan {
+        epochs: 2,
+        batch: 2,
+        last_batch: 2,
+        order: Order::Shuffled(0),
+        fresh_noise: false,
+        fresh_places: false,
+    };
     let mut count = Count(0);
     let first = EpochRecord::default();
     let result = train(&Cpu::new(), &mut network, &mut trainer, &patches, &plan, &first, &mut count);

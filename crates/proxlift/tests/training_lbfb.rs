@@ -6,8 +6,8 @@ use proxlift::network::{Architecture, Network};
 use proxlift::training::backtracking::Backtracking;
 use proxlift::training::u_steps::USearch;
 use proxlift::training::{
-    Auxiliary, Batch, LbFb, Lifted, MetricKind, Options, Order, Rate, Schedule, Snapshot, Steps, ThetaSteps,
-    Trainer, UStep,
+    Auxiliary, Batch, Constraint, LbFb, Lifted, MetricKind, Options, Order, Rate, Schedule, Snapshot, Steps,
+    ThetaSteps, Trainer, UStep,
 };
 
 const SAMPLES: usize = 6;
@@ -46,6 +46,7 @@ const PAPER: Options = Options {
     u_step: UStep::Closed,
     inertia: 0.0,
     inner: 1,
+    constraint: Constraint::Free,
 };
 
 #[test]
@@ -64,10 +65,18 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
         Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
         Options { u_step: UStep::Backtracked, ..PAPER },
         Options { u_step: UStep::Backtracked, auxiliary: persistent, ..PAPER },
+        Options { u_step: UStep::Minimiser, ..PAPER },
+        Options { u_step: UStep::Minimiser, mu: 10.0, auxiliary: persistent, ..PAPER },
+        Options { u_step: UStep::Minimiser, constraint: Constraint::ZeroMean, ..PAPER },
+        Options { constraint: Constraint::ZeroMean, metric: MetricKind::GaussNewton, ..PAPER },
+        Options { constraint: Constraint::ZeroMean, order: Order::Simultaneous, ..PAPER },
         Options { theta_steps: ThetaSteps::Global, ..PAPER },
         Options { theta_steps: ThetaSteps::Global, metric: MetricKind::GaussNewton, ..PAPER },
     ] {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
+        if options.constraint == Constraint::ZeroMean {
+            network = network.centered(1);
+        }
         let mut trainer = LbFb::new(&network, options, 1).unwrap();
         let (mut first, mut last) = (0.0, 0.0);
         for step in 0..30 {
@@ -84,6 +93,11 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
             }
             last = report.loss;
         }
+        if options.constraint == Constraint::ZeroMean {
+            for filter in network.theta.iter().flat_map(|theta| theta.weights().chunks(9)) {
+                assert!(filter.iter().sum::<f32>().abs() < 1e-5, "{options:?}: {filter:?}");
+            }
+        }
         assert!(last < 0.9 * first, "{options:?}: the loss went from {first} to {last}");
     }
 }
@@ -99,7 +113,7 @@ fn backtracking_in_the_gauss_newton_metric_falls_faster_than_in_the_euclidean() 
     assert!(metric < plain, "{metric} in the metric, {plain} without");
 }
 
-/// A block whose minimiser would exceed the majorant: the closed and the searched step lower it, sample by sample.
+/// The searched step lowers a block sample by sample.
 #[test]
 fn a_backtracked_u_step_lowers_every_sample_and_is_no_shorter_than_the_closed_one() {
     let (engine, batch, network) = (Cpu::new(), batch(), network());

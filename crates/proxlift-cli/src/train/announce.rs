@@ -27,7 +27,9 @@ pub fn announce(config: &Config, data: &Data, trainer: &dyn Trainer, first: &Epo
         "data      {}; {count} patches of {1} x {1} pixels, sigma {2:.4}",
         data.described, config.patch, config.sigma
     ));
-    output::note(format_args!("          {} epochs in batches of {}", config.epochs, config.batch));
+    let growing =
+        if config.last_batch == config.batch { String::new() } else { format!(" to {}", config.last_batch) };
+    output::note(format_args!("          {} epochs in batches of {}{growing}", config.epochs, config.batch));
     if config.rate == Rate::Grid {
         let rates: Vec<String> = config.rates.iter().map(|rate| format!("{rate:e}")).collect();
         output::note(format_args!("rates     {}, {} epochs each", rates.join(", "), config.grid_epochs));
@@ -76,14 +78,14 @@ fn estimate(config: &Config, data: &Data) -> Result<f64> {
     }
     let count = config.batch.min(data.patches.len());
     let few: Patches = data.patches.first(count);
-    let mut network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    let mut network = build::network(config)?;
     let mut trainer = build::trainer(config, &network, count)?;
     let mut clock = Clock { first: None, mean: 0.0 };
     let plan = super::plan(config, TRIAL.0);
     // The same batch again and again may diverge where the training does not: the time is told all the same.
     let _ =
         train(&Cpu::new(), &mut network, trainer.as_mut(), &few, &plan, &EpochRecord::default(), &mut clock);
-    let network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    let network = build::network(config)?;
     let start = std::time::Instant::now();
     data.validation.score(&crate::denoiser::Denoiser::from_network(network, config.sigma))?;
     let scoring = start.elapsed().as_secs_f64() / config.evaluate_every as f64;

@@ -1,13 +1,32 @@
 //! Configuration -> trainer.
 
 use super::config::Config;
-use super::settings::{Metric, Order, Rate, ThetaSteps, Trainer, UStep};
+use super::settings::{Filters, Metric, Order, Rate, ThetaSteps, Trainer, UStep};
 use proxlift::Result;
 use proxlift::network::Network;
-use proxlift::training::{self, Auxiliary, Backprop, Descent, LbFb, MetricKind, Options, Steps};
+use proxlift::training::{self, Auxiliary, Backprop, Constraint, Descent, LbFb, MetricKind, Options, Steps};
 
 /// Adam's memory of squares.
 const BETA2: f32 = 0.999;
+
+/// The network that a training starts from.
+///
+/// # Errors
+/// When the sizes make no network.
+pub fn network(config: &Config) -> Result<Network<f32>> {
+    let network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    Ok(match constraint(config) {
+        Constraint::Free => network,
+        Constraint::ZeroMean => network.centered(config.seed),
+    })
+}
+
+fn constraint(config: &Config) -> Constraint {
+    match config.settings.filters {
+        Some(Filters::ZeroMean) => Constraint::ZeroMean,
+        _ => Constraint::Free,
+    }
+}
 
 /// The trainer of `config` for `samples` patches.
 ///
@@ -64,11 +83,12 @@ pub fn trainer(
                 },
                 inertia,
                 inner: settings.inner.unwrap_or(1),
+                constraint: constraint(config),
             };
             return Ok(Box::new(LbFb::new(network, options, config.seed)?));
         }
     };
-    Ok(Box::new(Backprop::new(network, descent, rate, config.seed)))
+    Ok(Box::new(Backprop::new(network, descent, rate, constraint(config), config.seed)))
 }
 
 /// Bytes of `u` kept for all patches: `n (K - 1) J pixels` floats.
@@ -84,5 +104,5 @@ pub fn persistent_bytes(config: &Config, samples: usize) -> usize {
 pub fn batch_bytes(config: &Config) -> usize {
     let sizes = config.architecture;
     let values = 2 * sizes.channels + 3 * sizes.depth * sizes.features;
-    config.batch * values * config.patch * config.patch * size_of::<f32>()
+    config.batch.max(config.last_batch) * values * config.patch * config.patch * size_of::<f32>()
 }

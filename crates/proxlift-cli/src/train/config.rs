@@ -30,8 +30,10 @@ pub struct Config {
     pub rate: Rate,
     /// Passes over the patches.
     pub epochs: usize,
-    /// Patches in a mini-batch.
+    /// Patches in a mini-batch of the first epoch.
     pub batch: usize,
+    /// Patches in one of the last epoch.
+    pub last_batch: usize,
     /// The side of the patches.
     pub patch: usize,
     /// Where everything random comes from.
@@ -56,6 +58,9 @@ impl Config {
         let trainer = needed(all.trainer, "trainer")?;
         let rate = needed(all.rate, "rate")?;
         check_relevance(told, &all, trainer, rate)?;
+        if told.batch.is_some() {
+            all.batch_end = told.batch_end;
+        }
         if rate == Rate::Backtracking {
             (all.schedule, all.inertia) = (None, None);
         }
@@ -83,6 +88,7 @@ impl Config {
             rate,
             epochs: needed(all.epochs, "epochs")?,
             batch: needed(all.batch, "batch")?,
+            last_batch: all.batch_end.or(all.batch).unwrap_or(0),
             patch: needed(all.patch, "patch")?,
             seed: needed(all.seed, "seed")?,
             evaluate_every: needed(all.evaluate_every, "evaluate-every")?,
@@ -98,7 +104,12 @@ impl Config {
         self.architecture.validate()?;
         check_sigma_below_white(self.sigma)?;
         check_not_negative("--lambda", self.lambda)?;
-        let counts = [("epochs", self.epochs), ("batch", self.batch), ("patch", self.patch)];
+        let counts = [
+            ("epochs", self.epochs),
+            ("batch", self.batch),
+            ("batch-end", self.last_batch),
+            ("patch", self.patch),
+        ];
         let counts = counts.into_iter().chain([("evaluate-every", self.evaluate_every)]);
         let asked = [("count", self.settings.count), ("test-every", self.settings.test_every)];
         let asked = asked.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let config = Config::resolve(&told)?;
     // Settings that contradict each other are refused before any picture is read or painted.
-    build::trainer(&config, &Network::glorot(config.architecture, config.lambda, config.seed)?, 1)?;
+    build::trainer(&config, &build::network(&config)?, 1)?;
     let run = Run { config, out: told.out, stopped, stop_after: arguments.stop_after };
     pool(told.threads)?.install(|| run.work())
 }
@@ -104,7 +104,7 @@ impl Run {
         let data = Data::load(&mut config)?;
         let (folder, checkpoint) = stopped.unzip();
         let checkpoint = checkpoint.flatten();
-        let network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+        let network = build::network(&config)?;
         if let (Some(folder), Some(checkpoint), Rate::Value(_) | Rate::Backtracking) =
             (&folder, &checkpoint, config.rate)
         {
@@ -201,6 +201,7 @@ fn plan(config: &Config, epochs: usize) -> Plan {
     Plan {
         epochs,
         batch: config.batch,
+        last_batch: config.last_batch,
         order: Order::Shuffled(config.seed),
         fresh_noise: config.settings.fresh_noise == Some(true),
         fresh_places: config.settings.fresh_places == Some(true),

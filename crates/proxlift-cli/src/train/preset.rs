@@ -9,7 +9,7 @@ use toml::Table;
 pub enum Preset {
     /// Lifted Bregman in the diagonal metric, the best found
     Best,
-    /// Lifted Bregman as the paper has it: backtracking, fixed noise
+    /// Lifted Bregman by Euclidean steps as long as backtracking allows, fixed noise: no rate to tune
     Paper,
     /// Plain stochastic gradients by back-propagation
     Sgd,
@@ -27,6 +27,7 @@ kernel = 3
 channels = 1
 sigma = 0.1
 lambda = 0.1
+filters = "zero-mean"
 patch = 32
 epochs = 50
 seed = 0
@@ -52,7 +53,7 @@ batch = 5
 
 const PAPER: &str = r#"
 trainer = "lb"
-mu = 1.0
+mu = 0.3
 mu-schedule = "constant"
 u = "anchored"
 order = "sweep"
@@ -61,7 +62,9 @@ rate = "backtracking"
 schedule = "constant"
 inertia = 0.0
 inner = 1
+u-step = "minimiser"
 batch = 1
+batch-end = 20
 fresh-noise = false
 fresh-places = false
 augment = false

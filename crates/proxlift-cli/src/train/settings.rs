@@ -53,6 +53,16 @@ pub enum Metric {
     GaussNewton,
 }
 
+/// What the filters are held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filters {
+    /// Nothing
+    Free,
+    /// The sum of each filter is zero, so that it sees details and not brightness
+    ZeroMean,
+}
+
 /// How long the steps of the auxiliary variables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -61,7 +71,7 @@ pub enum UStep {
     Closed,
     /// Searched for, for each sample: the energy cannot rise
     Backtracked,
-    /// To the minimiser of the linearised block: a step of 1, without that guarantee
+    /// To the minimiser of the linearised block: a step of 1, which lets the whole error through to the lower layers
     Minimiser,
 }
 
@@ -178,6 +188,9 @@ pub struct Settings {
     /// The threshold that every feature starts with
     #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = "Network")]
     pub lambda: Option<f64>,
+    /// What the filters are held to
+    #[arg(long, help_heading = "Network")]
+    pub filters: Option<Filters>,
     /// Who trains
     #[arg(long, help_heading = "Training")]
     pub trainer: Option<Trainer>,
@@ -187,6 +200,10 @@ pub struct Settings {
     /// Patches in a mini-batch
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub batch: Option<usize>,
+    /// Patches in a mini-batch of the last epoch: from --batch on, batches grow by the same factor each epoch, which
+    /// settles the noise of small ones [default: --batch]
+    #[arg(long, value_name = "N", help_heading = "Training")]
+    pub batch_end: Option<usize>,
     /// The rate at the start, or `backtracking`, or `grid`: train with each rate of a grid, keep the least loss
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
     pub rate: Option<Rate>,

@@ -10,6 +10,9 @@ use rayon::prelude::*;
 /// The side of the images on which the norms are taken.
 const NORM_SIDE: usize = 32;
 
+/// Steps of power iteration for a new network at most.
+const FIRST_ITERATIONS: usize = 300;
+
 /// The norms of a network's inner operators, each power iteration warm from the last.
 ///
 /// `||L||^2` is taken as the norm of the autocorrelation `L* L` on the plane, cut to a square of pixels: it is at least
@@ -96,6 +99,13 @@ fn on_square<T: Real>(filters: &Filters<T>) -> Convolution<'_, T> {
 }
 
 impl<T: Real> Network<T> {
+    /// The network with every filter projected onto zero mean, and the steps that follow.
+    pub fn centered(mut self, seed: u64) -> Self {
+        self.theta.iter_mut().for_each(Filters::center);
+        Norms::new(&self, seed).update(&mut self, FIRST_ITERATIONS);
+        self
+    }
+
     /// Weights drawn uniformly from `+-sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010), one threshold for all
     /// features, and the steps that follow.
     ///
@@ -120,7 +130,7 @@ impl<T: Real> Network<T> {
         let theta = theta.collect::<Result<Vec<_>>>()?;
         let mut network =
             Self { theta, tau: vec![T::one(); depth - 1], lambda: vec![T::of(lambda); features] };
-        Norms::new(&network, seed).update(&mut network, 300);
+        Norms::new(&network, seed).update(&mut network, FIRST_ITERATIONS);
         network.validate()?;
         Ok(network)
     }

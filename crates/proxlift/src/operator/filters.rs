@@ -39,6 +39,15 @@ impl<T: Real> Filters<T> {
         Self::new(features, channels, size, vec![T::zero(); features * channels * size * size])
     }
 
+    /// Projects onto filters of zero mean, `sum_t w[j,c,t] = 0`: then `L` does not see a constant.
+    pub fn center(&mut self) {
+        let taps = T::of((self.size * self.size) as f64);
+        for filter in self.weights.chunks_exact_mut(self.size * self.size) {
+            let mean = filter.iter().fold(T::zero(), |sum, &w| sum + w) / taps;
+            filter.iter_mut().for_each(|w| *w = *w - mean);
+        }
+    }
+
     /// `J`, the number of features.
     pub fn features(&self) -> usize {
         self.features

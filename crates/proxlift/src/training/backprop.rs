@@ -1,5 +1,6 @@
 //! The baselines: stochastic gradients by back-propagation, on the same engine and data as everything else.
 
+use super::constraint::Constraint;
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::Result;
@@ -31,15 +32,22 @@ pub struct Backprop {
     descent: Descent,
     rate: Rate,
     moments: Moments,
+    constraint: Constraint,
     norms: Norms<f32>,
     gradients: Option<Gradients<f32>>,
 }
 
 impl Backprop {
-    /// A trainer for `network`; `seed` starts the norms.
-    pub fn new(network: &Network<f32>, descent: Descent, rate: Rate, seed: u64) -> Self {
+    /// A trainer for `network`, whose filters fulfil the `constraint`; `seed` starts the norms.
+    pub fn new(
+        network: &Network<f32>,
+        descent: Descent,
+        rate: Rate,
+        constraint: Constraint,
+        seed: u64,
+    ) -> Self {
         let norms = Norms::new(network, seed);
-        Self { descent, rate, moments: Moments::new(network), norms, gradients: None }
+        Self { descent, rate, moments: Moments::new(network), constraint, norms, gradients: None }
     }
 }
 
@@ -50,7 +58,7 @@ impl Trainer for Backprop {
             Descent::Momentum { .. } => "SGD with momentum",
             Descent::Adam { .. } => "Adam",
         };
-        format!("{name} by back-propagation, rate {}", self.rate)
+        format!("{name} by back-propagation, rate {}{}", self.rate, self.constraint)
     }
 
     fn step(
@@ -65,6 +73,7 @@ impl Trainer for Backprop {
         engine.training_pass(network, Reverse::Backprop, &batch.z, &batch.x, &mut gradients)?;
         let rate = self.rate.at(progress) as f32;
         self.moments.descend(network, &gradients.theta, 1.0 / samples as f32, rate, self.descent);
+        self.constraint.project(network);
         self.norms.update(network, NORM_ITERATIONS);
         let loss = gradients.loss.iter().sum();
         self.gradients = Some(gradients);

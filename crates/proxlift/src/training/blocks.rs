@@ -41,8 +41,8 @@ impl Work<'_> {
     }
 
     /// Puts `theta_k` at `start - beta direction`, with what follows from it.
-    fn move_theta(&mut self, k: usize, start: &Filters<f32>, beta: f64, direction: &[f32]) {
-        move_along(&mut self.network.theta[k], start, beta, direction);
+    fn move_theta(&mut self, k: usize, start: &Filters<f32>, beta: f64, direction: &Filters<f32>) {
+        move_along(&mut self.network.theta[k], start, beta, direction.weights());
         self.lifted.follow(self.engine, self.network, k);
     }
 
@@ -64,9 +64,19 @@ impl Work<'_> {
         if k + 1 < self.lifted.u.len() {
             return 0.5;
         }
+        (1.0 / (1.0 + self.last_constant())).min(0.5)
+    }
+
+    /// The step of `u_k` to its minimiser, shorter for `u_{K-1}` where `mu ||L_K||^2` is above 1.
+    fn unit_u_step(&self, k: usize) -> f32 {
+        if k + 1 < self.lifted.u.len() { 1.0 } else { (1.0 / self.last_constant()).min(1.0) }
+    }
+
+    /// `mu ||L_K||^2`.
+    fn last_constant(&self) -> f32 {
         let last = self.network.last();
         let norm = convolution_norm_bound(last, 8 * last.size()).map_or(0.0, |bound| bound.upper as f32);
-        (1.0 / (1.0 + self.mu * norm * norm)).min(0.5)
+        self.mu * norm * norm
     }
 }
 
@@ -91,11 +101,13 @@ impl LbFb {
         let mut gradient = start.clone();
         work.lifted.theta_gradient(work.engine, work.network, k, work.mu, &mut gradient);
         gradient.weights_mut().iter_mut().for_each(|g| *g *= scale);
-        let mut direction = gradient.weights().to_vec();
+        self.options.constraint.along(&mut gradient);
+        let mut direction = gradient.clone();
         if let Some(metric) = &self.metric {
-            metric.solve(k, &mut direction);
+            metric.solve(k, direction.weights_mut());
+            self.options.constraint.along(&mut direction);
         }
-        let slope = slope(gradient.weights(), &direction);
+        let slope = slope(gradient.weights(), direction.weights());
         // Not above zero where the gradient vanishes, or where rounding leaves no descent in a nearly singular metric.
         if slope.is_nan() || slope <= 0.0 {
             return;
@@ -126,7 +138,10 @@ impl LbFb {
                 let gamma = work.closed_u_step(k);
                 work.lifted.u_step(work.engine, work.network, k, work.mu, gamma);
             }
-            UStep::Minimiser => lifted.u_step(*engine, network, k, *mu, 1.0),
+            UStep::Minimiser => {
+                let gamma = work.unit_u_step(k);
+                work.lifted.u_step(work.engine, work.network, k, work.mu, gamma);
+            }
             UStep::Backtracked => {
                 let kept = self.u_search.take().filter(|search| search.fits(lifted));
                 let mut search = kept.unwrap_or_else(|| USearch::new(lifted));
@@ -150,6 +165,7 @@ impl LbFb {
         work.lifted.theta_gradients(work.engine, work.network, work.mu, &mut gradients);
         for gradient in &mut gradients {
             gradient.weights_mut().iter_mut().for_each(|g| *g *= scale as f32);
+            self.options.constraint.along(gradient);
         }
         let slope = gradients.iter().map(|g| slope(g.weights(), g.weights())).sum();
         let mut trial = None;

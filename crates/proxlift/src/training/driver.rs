@@ -12,14 +12,25 @@ use std::time::Instant;
 pub struct Plan {
     /// Passes over the training set.
     pub epochs: usize,
-    /// Samples in a mini-batch.
+    /// Samples in a mini-batch of the first epoch.
     pub batch: usize,
+    /// Samples in a mini-batch of the last epoch; between them the size grows, or falls, by the same factor each epoch.
+    pub last_batch: usize,
     /// The order of the samples: the same in every epoch, or shuffled from a seed.
     pub order: Order,
     /// Whether every visit to a sample gets fresh noise.
     pub fresh_noise: bool,
     /// Whether every visit cuts the patch at a fresh place.
     pub fresh_places: bool,
+}
+
+impl Plan {
+    /// Samples in a mini-batch of `epoch`, from 0.
+    pub fn batch_of(&self, epoch: usize) -> usize {
+        let (first, last) = (self.batch.max(1) as f64, self.last_batch.max(1) as f64);
+        let share = epoch as f64 / (self.epochs.max(2) - 1) as f64;
+        (first * (last / first).powf(share)).round() as usize
+    }
 }
 
 /// What an epoch was, averaged over its samples.
@@ -86,9 +97,10 @@ pub fn train(
     let architecture = network.architecture();
     let size = patches.spec().size;
     let grid = architecture.grid(size, size)?;
-    let mut batches = Batches::new(patches.len(), plan.batch, plan.order)?;
-    let per_epoch = batches.per_epoch();
-    let all = per_epoch * plan.epochs;
+    let mut batches = Batches::new(patches.len(), plan.order)?;
+    let in_epochs = |epochs: usize| (0..epochs).map(|e| patches.len().div_ceil(plan.batch_of(e))).sum();
+    let all: usize = in_epochs(plan.epochs);
+    let mut done: usize = in_epochs(first.epoch);
     let mut seconds = first.seconds;
     let mut first_loss = None;
     let (mut x, mut z) = (Vec::new(), Vec::new());
@@ -101,7 +113,7 @@ pub fn train(
             noise: if plan.fresh_noise { epoch as u64 } else { 0 },
         };
         let mut batch: Option<Batch> = None;
-        for (i, indices) in batches.epoch(epoch as u64).enumerate() {
+        for (i, indices) in batches.epoch(epoch as u64, plan.batch_of(epoch)).enumerate() {
             x.resize(indices.len() * patches.values(), 0.0);
             z.resize(x.len(), 0.0);
             patches.fill(indices, visit, &mut x, &mut z);
@@ -115,15 +127,16 @@ pub fn train(
             now.x.load(&x)?;
             now.indices.clear();
             now.indices.extend_from_slice(indices);
-            let done = epoch * per_epoch + i;
-            let report = trainer.step(engine, network, &now, done as f64 / all as f64)?;
+            let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;
+            let report = trainer.step(engine, network, &now, epochs / plan.epochs as f64)?;
+            done += 1;
             let loss = report.loss / indices.len() as f64;
             let usual = first_loss.get_or_insert(loss).max(1.0);
             if !loss.is_finite() || loss > DIVERGED * usual {
                 return Err(Error::Diverged { epoch: epoch + 1 });
             }
             add(&mut record, &report);
-            observer.batch(done + 1, all, loss);
+            observer.batch(done, all, loss);
             batch = Some(now);
         }
         let mut weights = network.theta.iter().flat_map(|theta| theta.weights());

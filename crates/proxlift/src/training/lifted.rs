@@ -28,8 +28,13 @@ const LEAST_MU: f64 = 0.01;
 /// Batches between two observations of the Gauss-Newton metric.
 const OBSERVE_EVERY: u64 = 10;
 
-/// The parameter step that the first search in a metric starts from; in its norm, steps are about one.
-const FIRST_METRIC_STEP: f64 = 0.5;
+/// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
+/// finds the step.
+const FIRST_STEP: f64 = 1.0;
+
+/// By how much a parameter step is tried longer than the last. A step must suit the batches to come as well, so it
+/// grows slowly: the accepted ones stay near the least that the last hundred batches allowed, and few are refused.
+const STEP_GROWTH: f64 = 1.02;
 
 /// The lifted Bregman trainer.
 pub struct LbFb {
@@ -67,14 +72,14 @@ impl LbFb {
             _ => None,
         };
         let first = Backtracking::default();
-        let beta = if metric.is_some() { FIRST_METRIC_STEP } else { first.step };
+        let beta = Backtracking { step: FIRST_STEP, grow: STEP_GROWTH, ..first };
         let gamma = if options.order == Order::Sweep { 0.5 } else { 0.25 };
         Ok(Self {
             options,
             norms: Norms::new(network, seed),
             moments: Moments::new(network),
             metric,
-            beta: vec![Backtracking { step: beta, ..first }; network.theta.len()],
+            beta: vec![beta; network.theta.len()],
             gamma: vec![Backtracking { step: gamma, ..first }; network.theta.len() - 1],
             u_search: None,
             kept,
@@ -118,6 +123,7 @@ impl LbFb {
                 self.moments.descend(network, &gradients.theta, scale, rate, descent);
             }
         }
+        self.options.constraint.project(network);
         self.gradients = Some(gradients);
         Ok(Report { loss, steps: (f64::from(rate), f64::from(rate)), ..Report::default() })
     }

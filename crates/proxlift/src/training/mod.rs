@@ -4,6 +4,7 @@ pub mod backprop;
 pub mod backtracking;
 mod blocks;
 pub mod checkpoint;
+pub mod constraint;
 pub mod driver;
 pub mod energy;
 pub mod feedforward;
@@ -17,6 +18,7 @@ pub mod u_steps;
 
 pub use backprop::{Backprop, Descent};
 pub use checkpoint::Checkpoint;
+pub use constraint::Constraint;
 pub use driver::{EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
 pub use grid::{Trial, best_trial, search_rates};

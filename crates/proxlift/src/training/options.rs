@@ -1,5 +1,6 @@
 //! The settings of the lifted Bregman trainer.
 
+use super::constraint::Constraint;
 use super::metric::MetricKind;
 use super::rate::{Rate, Schedule};
 use crate::{Error, Result};
@@ -41,8 +42,10 @@ pub enum UStep {
     Closed,
     /// As long as the majorant of each sample allows.
     Backtracked,
-    /// To the minimiser of the linearised block `s(v_k - back_k)`, a step of 1. It may exceed the majorant, so that
-    /// `E` may rise.
+    /// To the minimiser of `B(u_k, v_k)` plus the linearised rest, `s(v_k - back_k)`, a step of 1. `B` is 1-strongly
+    /// convex and the rest has Lipschitz constant `||I - tau L L*||^2 <= 1`, so `E` cannot rise; for the last block the
+    /// constant is `mu ||L_K||^2`, and the step the inverse of it where that is above 1. Shorter steps let less of the
+    /// output's error through: half of it a layer with steps of 1/2.
     Minimiser,
 }
 
@@ -79,6 +82,8 @@ pub struct Options {
     pub inertia: f32,
     /// Iterations on a batch before the next.
     pub inner: usize,
+    /// What the filters are held to; the network must start in it.
+    pub constraint: Constraint,
 }
 
 impl Options {
@@ -116,8 +121,19 @@ impl Options {
 
 impl std::fmt::Display for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { mu, mu_schedule, auxiliary, order, metric, steps, theta_steps, u_step, inertia, inner } =
-            *self;
+        let Options {
+            mu,
+            mu_schedule,
+            auxiliary,
+            order,
+            metric,
+            steps,
+            theta_steps,
+            u_step,
+            inertia,
+            inner,
+            constraint,
+        } = *self;
         let u = match auxiliary {
             Auxiliary::Anchored => "anchored",
             Auxiliary::Persistent { .. } => "persistent",
@@ -143,7 +159,7 @@ impl std::fmt::Display for Options {
         let inner = if inner == 1 { String::new() } else { format!(", {inner} inner iterations") };
         write!(
             f,
-            "lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{shared}{u_step}{inner}"
+            "lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{shared}{u_step}{inner}{constraint}"
         )
     }
 }
