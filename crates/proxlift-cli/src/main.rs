@@ -1,6 +1,7 @@
 //! `proxlift`: flags -> plan -> work. The library does the work; this crate only converts.
 
 mod bench;
+mod chart;
 mod completions;
 mod denoise;
 mod denoiser;
@@ -10,6 +11,7 @@ mod flags;
 mod inspect;
 mod output;
 mod plan;
+mod reproduce;
 mod scores;
 mod train;
 
@@ -51,6 +53,7 @@ enum Command {
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
     Inspect(inspect::Arguments),
+    Reproduce(reproduce::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
 }
@@ -62,6 +65,7 @@ impl Command {
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
+            Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }

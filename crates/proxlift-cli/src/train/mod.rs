@@ -1,14 +1,13 @@
 //! `proxlift train`: settings -> configuration -> data, network, trainer -> a run with its folder.
 
-mod build;
-mod config;
-mod data;
+pub(crate) mod build;
+pub(crate) mod config;
+pub(crate) mod data;
 mod folder;
-mod interrupt;
-mod plot;
-mod preset;
+pub(crate) mod interrupt;
+pub(crate) mod preset;
 mod report;
-mod settings;
+pub(crate) mod settings;
 mod watch;
 
 use crate::flags::pool;
@@ -155,7 +154,8 @@ impl Run {
     }
 }
 
-fn plan(config: &Config, epochs: usize) -> Plan {
+/// How `config` runs through its patches.
+pub(crate) fn plan(config: &Config, epochs: usize) -> Plan {
     Plan {
         epochs,
         batch: config.batch,
@@ -251,7 +251,8 @@ fn size(bytes: usize) -> String {
     }
 }
 
-fn duration(seconds: f64) -> String {
+/// A time, in words.
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),
         s if s < 120.0 => format!("{s:.0} s"),
