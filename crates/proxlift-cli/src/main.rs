@@ -43,6 +43,7 @@ Examples:
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
   proxlift inspect m.safetensors --filters filters.png     what is inside a model
+  proxlift reproduce --quick                               the paper's experiments, in one report
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
 Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";

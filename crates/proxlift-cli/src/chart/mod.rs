@@ -175,7 +175,7 @@ impl Panel {
                 at + 4.0
             );
         }
-        for (tick, label) in horizontal.ticks((w / 48.0) as usize) {
+        for (tick, label) in horizontal.ticks((w / 42.0) as usize) {
             let Some(at) = horizontal.place(tick).map(|t| w * t) else { continue };
             let _ = writeln!(
                 svg,

@@ -28,7 +28,7 @@ pub fn panel(title: impl Into<String>, along: Along, of: Of, courses: &[(Style, 
         Along::Epochs => Axis::new("epochs", Scale::Linear),
     };
     let y = match of {
-        Of::Loss => Axis::new("loss of a patch", Scale::Auto),
+        Of::Loss => Axis::new("loss of a patch", Scale::Log),
         Of::Psnr => Axis::new("PSNR in dB", Scale::Linear),
     };
     let lines = courses.iter().map(|(style, course)| line(*style, course, along, of)).collect();

@@ -52,6 +52,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
              the mini-batch; the meaning of the paper's range of rates depends on that convention. The rate with the \
              least loss at the end wins, separately at each depth.</p>\n";
     html += &grid_table(all);
+    html += &edges(all);
     html += "<h3>Beyond the paper: Adam and the best lifted Bregman preset</h3>\n";
     html += &figure(
         &beyond,
@@ -218,6 +219,22 @@ fn grid_table(all: &Material<'_>) -> String {
         .collect();
     table(&head, &rows)
         + "<p class=\"files faint\">Behind it: <a href=\"figures/figure2-grid.csv\">figure2-grid.csv</a></p>\n"
+}
+
+/// Where the best rate is the largest of the grid, a larger one might have been better.
+fn edges(all: &Material<'_>) -> String {
+    let largest = all.scale.rates.iter().copied().fold(0.0, f64::max);
+    let at_edge = |depth: &&usize| all.results.best_rate(**depth) == Some(largest);
+    let depths: Vec<String> =
+        all.scale.depths.iter().filter(at_edge).map(|depth| format!("K = {depth}")).collect();
+    if depths.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p>At {} the best rate is the largest of the paper's range: beyond it SGD might do better, which the paper's grid \
+         does not ask.</p>\n",
+        depths.join(", ")
+    )
 }
 
 fn summary(all: &Material<'_>) -> String {

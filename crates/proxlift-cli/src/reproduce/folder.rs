@@ -60,9 +60,11 @@ impl Folder {
         &self.0
     }
 
-    /// The folder of a run: other settings, other folder, so that nothing computed is ever lost.
+    /// The folder of a run: other settings or pictures, other folder, so that nothing computed is ever lost.
     pub fn run(&self, run: &Run, fingerprint: &str) -> PathBuf {
-        self.0.join(RUNS).join(format!("{}-{}", run.name, &fingerprint[..8]))
+        let short = fingerprint.split('-').map(|part| part.get(..8).unwrap_or(part));
+        let parts: Vec<&str> = std::iter::once(run.name.as_str()).chain(short).collect();
+        self.0.join(RUNS).join(parts.join("-"))
     }
 
     /// Writes a file at the top.

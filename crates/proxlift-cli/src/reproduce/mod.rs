@@ -148,6 +148,7 @@ fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) 
         "engine": engine,
         "trainings_at_a_time": threads,
         "threads_of_a_training": 1,
+        "clock": machine::clock(),
         "seeds": seeds,
         "scale": all.scale,
         "train": all.pictures.described,
@@ -166,7 +167,7 @@ fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) 
     let intro = format!(
         "<p>The experiments of X. Wang, M. Benning and A. Repetti, “A lifted Bregman strategy for training unfolded \
          proximal neural network Gaussian denoisers” (MLSP 2024), run again by <code>proxlift reproduce</code>. \
-         Training: {}. Test: {}. Commit {}, {} trainings, {} on one thread each.</p>",
+         Training: {}. Test: {}. Commit {}; {} trainings, {} of one thread in all.</p>",
         text("train"),
         text("test"),
         text("commit"),
@@ -176,7 +177,7 @@ fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) 
     let end = format!(
         "<ul>\n<li>Program: proxlift {}, commit {}.{several}</li>\n<li>Machine: {}, {} cores, {}; engine: {}.</li>\n\
          <li>Threads: {threads} trainings at a time, each on one thread, the longest first. Results do not depend on it; \
-         every time in this report is wall time of one thread, with the other cores busy, and without evaluation.</li>\n\
+         every time in this report is {} of one thread, with the other cores busy, and without evaluation.</li>\n\
          <li>Seeds: {}; each decides the initial weights, the patches, their noise and the order of the samples. Lines are \
          means over seeds, bands go from the least to the largest.</li>\n\
          <li>Training images: {}, patches of {patch} x {patch} pixels.</li>\n<li>Test images: {}: {}; the noise on them is the same \
@@ -192,6 +193,7 @@ fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) 
         machine::cores(),
         std::env::consts::OS,
         escape(&engine),
+        machine::clock(),
         seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
         text("train"),
         text("test"),

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct Epoch {
     /// Epochs done.
     pub epoch: usize,
-    /// Seconds spent training, without any evaluation.
+    /// Seconds spent training on one thread, without any evaluation: processor time where it is known, else wall time.
     pub seconds: f64,
+    /// The same by the clock on the wall.
+    pub wall_seconds: f64,
     /// The mean feed-forward loss `1/2 ||x^ - x||^2` on the fixed training patches, after the epoch.
     pub loss: f64,
     /// The mean loss of the samples when they were visited.

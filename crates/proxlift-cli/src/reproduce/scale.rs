@@ -63,10 +63,10 @@ impl Scale {
     pub fn quick() -> Self {
         Self {
             name: "quick",
-            few_epochs: 10,
-            images: 200,
-            epochs: 12,
-            batch: 10,
+            few_epochs: 15,
+            images: 300,
+            epochs: 15,
+            batch: 20,
             test_side: 128,
             jacobian_side: 48,
             ..Self::full()

@@ -1,6 +1,7 @@
 //! One run: the trainer and the driver of `proxlift train`, and what is noted after every epoch.
 
 use super::folder::write;
+use super::machine::{COMMIT, thread_seconds};
 use super::outcome::{Epoch, HISTORY, MODEL, Outcome};
 use super::pictures::Pictures;
 use super::plan::Run;
@@ -59,6 +60,7 @@ pub fn train_one(
         tally,
         epochs: Vec::new(),
         saved: Instant::now(),
+        clock: None,
         stopped: false,
     };
     let mut first = EpochRecord::default();
@@ -75,6 +77,7 @@ pub fn train_one(
         }
     }
     let described = trainer.describe();
+    clerk.clock = thread_seconds();
     let trained = train(
         &Cpu::new(),
         &mut network,
@@ -105,7 +108,7 @@ pub fn train_one(
     let outcome = Outcome {
         fingerprint: fingerprint.into(),
         trainer: described,
-        commit: super::machine::COMMIT.into(),
+        commit: COMMIT.into(),
         diverged,
         epochs: clerk.epochs,
         energy_steps: steps,
@@ -166,6 +169,8 @@ struct Clerk<'a> {
     tally: Rc<Cell<Tally>>,
     epochs: Vec<Epoch>,
     saved: Instant,
+    /// The processor time of this thread when the training went on.
+    clock: Option<f64>,
     stopped: bool,
 }
 
@@ -237,9 +242,12 @@ impl Observer for Clerk<'_> {
     }
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go> {
+        let before = self.epochs.last().cloned().unwrap_or_default();
+        let passed = thread_seconds().zip(self.clock).map(|(now, then)| now - then);
         self.epochs.push(Epoch {
             epoch: record.epoch,
-            seconds: record.seconds,
+            seconds: before.seconds + passed.unwrap_or(record.seconds - before.wall_seconds),
+            wall_seconds: record.seconds,
             loss: self.fixed.loss(network),
             running_loss: Some(record.loss),
             energy: record.energy,
@@ -251,6 +259,7 @@ impl Observer for Clerk<'_> {
         if self.stopped || (!last && self.saved.elapsed() > BETWEEN_CHECKPOINTS) {
             self.save(record, network, trainer)?;
         }
+        self.clock = thread_seconds();
         Ok(if self.stopped { Go::Stop } else { Go::On })
     }
 }

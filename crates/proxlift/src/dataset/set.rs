@@ -32,13 +32,19 @@ impl ImageSet {
     }
 
     /// Like [`ImageSet::from_folder`], but at most `most` images, evenly spaced in the order of their paths; the others
-    /// are not read.
+    /// are not read. Where a file cannot be read, the choice is made again without it.
     pub fn spaced(folder: impl AsRef<Path>, channels: Channels, most: usize) -> Result<Self> {
         let folder = folder.as_ref();
-        let paths = list(folder)?;
-        let count = paths.len().min(most);
-        let paths = (0..count).map(|i| paths[i * paths.len() / count].clone()).collect();
-        Self::read(folder, paths, channels)
+        let mut paths = list(folder)?;
+        loop {
+            let count = paths.len().min(most);
+            let chosen = (0..count).map(|i| paths[i * paths.len() / count].clone()).collect();
+            let set = Self::read(folder, chosen, channels)?;
+            if set.skipped.is_empty() || count == paths.len() {
+                return Ok(set);
+            }
+            paths.retain(|path| set.skipped.iter().all(|(skipped, _)| skipped != path));
+        }
     }
 
     fn read(folder: &Path, paths: Vec<PathBuf>, channels: Channels) -> Result<Self> {

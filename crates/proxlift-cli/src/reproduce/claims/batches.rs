@@ -47,10 +47,11 @@ pub fn trade_off(all: &Material<'_>) -> Claim {
         id: "batches",
         statement: "Batch size trades epochs against time",
         rule: format!(
-            "The paper: “bigger batch sizes lead to slower convergence”, smaller ones give “better optimization”, but \
-             “longer runtime”. It holds if the loss after all epochs grows with the batch size and the time falls with it \
-             (rank correlations of +{ORDERED} and −{ORDERED} or beyond); mixed if one of both does. On a GPU small batches \
-             leave most of the machine idle; on one thread of a processor they need not."
+            "The paper: “using bigger batch sizes leads to slower convergence”, smaller ones seem “to enable better \
+             optimization”, but all epochs take “longer runtime with very small batch sizes”. It holds if the loss after \
+             all epochs grows with the batch size and the time falls with it (rank correlations of +{ORDERED} and \
+             −{ORDERED} or beyond); mixed if one of both does. On a GPU, as in the paper, small batches leave most of the \
+             machine idle; on one thread of a processor they need not."
         ),
         verdict: all_or_some(&tests),
         evidence,

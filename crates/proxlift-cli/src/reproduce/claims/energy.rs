@@ -58,8 +58,9 @@ pub fn monotone(all: &Material<'_>) -> Result<Claim> {
     let svg = chart.draw();
     all.folder.figure("energy.svg", svg.as_bytes())?;
     let caption = format!(
-        "E falls from iteration to iteration ({between} rises), and in {rises} of the {steps} steps of all LB-FB runs of \
-         this report it was higher after the step than before. A falling E is not yet a good network: with u kept, the \
+        "In {rises} of the {steps} steps of all LB-FB runs of this report, E was higher after the step than before. From \
+         one iteration to the next on the fixed batch it rose {between} times: between two steps τ<sub>k</sub> follows the \
+         norm of the new filters, which makes E another function. A falling E is not yet a good network: with u kept, the \
          auxiliary variables take up error that the network still has."
     );
     Ok(Claim {
