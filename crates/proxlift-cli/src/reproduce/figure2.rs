@@ -138,7 +138,7 @@ fn beyond_figure(all: &Material<'_>, of: Of, level: Option<f64>) -> String {
 
 /// PSNR of total variation on the test images.
 fn total_variation(all: &Material<'_>) -> Result<f64> {
-    let sigma = all.results.all().first().map_or(0.1, |done| done.run.config.sigma);
+    let sigma = all.sigma();
     let estimates = Denoiser::total_variation_for(sigma).denoise_all(&all.pictures.noisy(sigma)?)?;
     let scores = all.pictures.test.images().iter().zip(&estimates).map(|(x, e)| psnr(x, e, Peak::ONE));
     let scores = scores.collect::<proxlift::Result<Vec<_>>>()?;

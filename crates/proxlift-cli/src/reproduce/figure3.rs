@@ -24,7 +24,7 @@ const FULL: f32 = 0.2;
 /// When a file cannot be read or written.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let depth = all.scale.deepest();
-    let sigma = all.results.all().first().map_or(0.1, |done| done.run.config.sigma);
+    let sigma = all.sigma();
     let noisy = all.pictures.noisy(sigma)?;
     let mut denoisers = Vec::new();
     for method in Method::ALL {
@@ -72,10 +72,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         rows += &format!("<tr>{above}</tr>\n<tr>{below}</tr>\n");
     }
     all.folder.figure("figure3.json", format!("{:#}\n", json!(data)).as_bytes())?;
-    let caution = all
-        .scale
-        .caution()
-        .map_or(String::new(), |text| format!("<p class=\"caution\">{}</p>\n", escape(&text)));
+    let caution = all.caution();
     let html = format!(
         "{caution}<figure><div class=\"wide\"><table class=\"gallery\">{rows}</table></div><figcaption>Crops of {SIDE} x \
          {SIDE} pixels from the middle of two test images, K = {depth}, σ = {sigma}, with PSNR at peak 1 of the whole \

@@ -99,7 +99,7 @@ figure { margin: 1.5rem 0; } figcaption { font-size: .92rem; margin-top: .5rem; 
   border-radius: 6px; } .wide img { max-width: 100%; border-radius: 4px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .94rem; margin: 1rem 0; }
 th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child { text-align: left; } thead th { background: var(--soft); } tbody th { font-weight: 600; }
+th:first-child { text-align: left; } thead th { background: var(--soft); } tbody th { font-weight: 600; white-space: nowrap; }
 .caution { border-left: 4px solid #b45309; background: var(--soft); padding: .6rem 1rem; margin: 1rem 0; }
 .badge { display: inline-block; border-radius: 1rem; padding: .05rem .7rem; font-size: .85rem; font-weight: 600;
   white-space: nowrap; color: #fff; } .yes { background: #1a7f4b; } .part { background: #9a6700; }

@@ -5,6 +5,8 @@ use super::pictures::Pictures;
 use super::results::Results;
 use super::scale::Scale;
 use super::{claims, figure1, figure2, figure3, table1};
+use crate::chart::escape;
+use crate::denoiser::DEFAULT_SIGMA;
 use anyhow::Result;
 
 /// A part that can be asked for.
@@ -51,6 +53,19 @@ pub struct Material<'a> {
     pub pictures: &'a Pictures,
     /// Where files go.
     pub folder: &'a Folder,
+}
+
+impl Material<'_> {
+    /// The noise that all runs were trained for.
+    pub fn sigma(&self) -> f64 {
+        self.results.all().first().map_or(DEFAULT_SIGMA, |done| done.run.config.sigma)
+    }
+
+    /// What must be said first, as HTML.
+    pub fn caution(&self) -> String {
+        let text = self.scale.caution();
+        text.map_or(String::new(), |text| format!("<p class=\"caution\">{}</p>\n", escape(&text)))
+    }
 }
 
 /// A part of the report.

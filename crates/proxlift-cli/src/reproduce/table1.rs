@@ -4,7 +4,6 @@ use super::folder::cell;
 use super::html::table;
 use super::plan::Method;
 use super::sections::{Material, Section};
-use crate::chart::escape;
 use crate::denoiser::Denoiser;
 use anyhow::Result;
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
@@ -32,10 +31,10 @@ struct Row {
 /// When a file cannot be read or written.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let depth = all.scale.deepest();
-    let sigma = all.results.all().first().map_or(0.1, |done| done.run.config.sigma);
+    let sigma = all.sigma();
     let noisy = all.pictures.noisy(sigma)?;
     let clean = all.pictures.test.images();
-    let mut rows = vec![row("noisy", clean, &[noisy.clone()])?];
+    let mut rows = vec![row("noisy", clean, std::slice::from_ref(&noisy))?];
     let variation = Denoiser::total_variation_for(sigma).denoise_all(&noisy)?;
     for method in Method::ALL {
         let mut estimates = Vec::new();
@@ -49,10 +48,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
     rows.push(row("total variation", clean, &[variation])?);
     write_csv(all, &rows)?;
 
-    let caution = all
-        .scale
-        .caution()
-        .map_or(String::new(), |text| format!("<p class=\"caution\">{}</p>\n", escape(&text)));
+    let caution = all.caution();
     let paper: Vec<Vec<String>> = PAPER
         .iter()
         .filter_map(|(name, printed)| Some((rows.iter().find(|row| row.name == *name)?, printed)))

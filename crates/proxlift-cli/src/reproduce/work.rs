@@ -21,7 +21,7 @@ const STEPS: f64 = 1000.0;
 /// Does all runs that are not done yet; none if it was stopped by Ctrl-C.
 ///
 /// # Errors
-/// When a run cannot be read or written; the others finish their epoch and leave a checkpoint.
+/// When a run cannot be written; those that are under way are finished first.
 pub fn carry_out(
     runs: Vec<Run>,
     pictures: &Pictures,

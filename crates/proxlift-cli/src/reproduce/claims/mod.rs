@@ -61,8 +61,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
             )
         })
         .collect();
-    let caution =
-        all.scale.caution().map_or(String::new(), |text| format!("<p class=\"caution\">{text}</p>\n"));
+    let caution = all.caution();
     let html = format!(
         "{caution}<p>The verdicts are computed from the data of this report by the rule below each heading, without a hand \
          in between. The numbers are in <a href=\"figures/claims.json\">claims.json</a>.</p>\n{}{each}",

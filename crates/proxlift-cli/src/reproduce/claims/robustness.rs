@@ -73,13 +73,14 @@ pub fn as_robust(all: &Material<'_>) -> Result<Claim> {
             first.into_iter().chain(m.psnr.iter().map(|psnr| format!("{psnr:.2}"))).collect()
         })
         .collect();
-    let sigmas: Vec<String> = scale.sigmas.iter().map(|sigma| format!("dB at σ = {sigma}")).collect();
+    let sigmas: Vec<String> = scale.sigmas.iter().map(|sigma| format!("σ = {sigma}")).collect();
     let head = ["trainer", "‖J‖, mean", "‖J‖, largest"];
     let head: Vec<&str> = head.into_iter().chain(sigmas.iter().map(String::as_str)).collect();
     let caption = format!(
         "Left: the largest singular value ‖J‖ of the network's Jacobian at each test image with its noise (crops of {0} x \
          {0} pixels), by power iteration; a small change of the image is amplified by at most this factor. Right: PSNR \
-         when the test noise is not that of the training, networks as they are.",
+         when the test noise is not that of the training, networks as they are. The table has \
+         both, PSNR in dB.",
         scale.jacobian_side
     );
     Ok(Claim {
@@ -118,7 +119,7 @@ fn mean_over(networks: &[Network<f32>], of: impl Fn(&Network<f32>) -> Result<Vec
 
 /// The norm of the Jacobian at every noisy test image.
 fn norms(all: &Material<'_>, network: &Network<f32>) -> Result<Vec<f64>> {
-    let sigma = all.results.all().first().map_or(0.1, |done| done.run.config.sigma);
+    let sigma = all.sigma();
     let crops = all.pictures.noisy(sigma)?;
     let crops =
         crops.iter().map(|image| centre(image, all.scale.jacobian_side)).collect::<Result<Vec<Image>>>()?;
@@ -174,7 +175,7 @@ fn draw(all: &Material<'_>, measured: &[Measured]) -> String {
     });
     let chart = Chart {
         title: "Robustness".into(),
-        subtitle: format!("K = {}, trained for σ = 0.1", all.scale.deepest()),
+        subtitle: format!("K = {}, trained for σ = {}", all.scale.deepest(), all.sigma()),
         caution: all.scale.caution(),
         legend: measured.iter().map(|m| (m.method.label().to_string(), style(m.method))).collect(),
         panels: vec![
