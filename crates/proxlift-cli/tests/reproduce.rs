@@ -170,6 +170,8 @@ fn parts_train_and_show_only_what_they_need() {
     let page = read(&desk.path("reproduction-tiny/report.html"));
     assert!(page.contains("id=\"figure1\"") && page.contains("id=\"table1\""));
     assert!(!page.contains("id=\"figure2\"") && !page.contains("id=\"claims\""));
+    let (_, err) = desk.succeeds(&tiny(&["--only", "table1", "--batch", "3"]));
+    assert!(err.contains("2 of 5 runs are done already"), "LB-FB and SGD are trained again: {err}");
 }
 
 #[test]
@@ -190,5 +192,6 @@ fn bad_input_gets_one_sentence() {
     refuses(&["--out", "old"], &["old", "0.0.9", "--out"]);
     refuses(&["--only", "figure9"], &["figure9", "figure1"]);
     refuses(&["--seeds", "0"], &["--seeds"]);
+    refuses(&["--batch", "0"], &["--batch"]);
     refuses(&["--threads", "0"], &["--threads"]);
 }

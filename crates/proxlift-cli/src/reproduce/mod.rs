@@ -71,6 +71,9 @@ pub struct Arguments {
     /// Repeat everything with N seeds; lines become means, with bands from the least to the largest
     #[arg(long, value_name = "N", default_value = "1")]
     seeds: u64,
+    /// The mini-batch of LB-FB and SGD in figure 2, which the paper does not tell [default: 50; 20 with --quick]
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// Trainings at a time, one thread each [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -87,7 +90,7 @@ const REPORT: &str = "report.html";
 /// # Errors
 /// When the input is bad or a file cannot be written; whatever was computed stays in the folder.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let scale = match (arguments.quick, arguments.tiny) {
+    let mut scale = match (arguments.quick, arguments.tiny) {
         (true, _) => Scale::quick(),
         (_, true) => Scale::tiny(),
         _ => Scale::full(),
@@ -95,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !(1..=100).contains(&arguments.seeds) {
         return Err(Error::invalid(format!("--seeds is {}, but 1 to 100 make sense", arguments.seeds)).into());
     }
+    scale.batch = arguments.batch.unwrap_or(scale.batch);
     // The pool of the evaluations; its check is that of --threads.
     let pool = pool(arguments.threads)?;
     let threads = pool.current_num_threads();
@@ -105,8 +109,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let runs = plan::runs(&scale, &parts, arguments.seeds)?;
     let (data, test) = (arguments.data.as_deref(), arguments.test.as_deref());
     let pictures = pool.install(|| Pictures::load(data, test, &scale))?;
-    let name =
-        if scale == Scale::full() { "reproduction".into() } else { format!("reproduction-{}", scale.name) };
+    let name = if scale.name == Scale::full().name {
+        "reproduction".into()
+    } else {
+        format!("reproduction-{}", scale.name)
+    };
     let folder = Folder::open(arguments.out.as_deref().unwrap_or(Path::new(&name)))?;
 
     output::note(format_args!("train on  {}", pictures.described));

@@ -102,7 +102,7 @@ impl Scale {
     /// What must stand on every figure, unless this is the experiment of the paper.
     pub fn caution(&self) -> Option<String> {
         let full = Self::full();
-        (*self != full).then(|| {
+        (self.name != full.name).then(|| {
             format!(
                 "{} version: {} images and {} epochs where the paper has {} and {} (batch sizes: {} images, {} epochs). \
                  The shape of the report, not its figures.",
