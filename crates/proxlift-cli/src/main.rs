@@ -1,6 +1,7 @@
 //! `proxlift`: flags -> plan -> work. The library does the work; this crate only converts.
 
 mod bench;
+mod chart;
 mod completions;
 mod denoise;
 mod denoiser;
@@ -10,6 +11,7 @@ mod flags;
 mod inspect;
 mod output;
 mod plan;
+mod reproduce;
 mod scores;
 mod train;
 
@@ -41,6 +43,7 @@ Examples:
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
   proxlift inspect m.safetensors --filters filters.png     what is inside a model
+  proxlift reproduce --quick                               the paper's experiments, in one report
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
 Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
@@ -51,6 +54,7 @@ enum Command {
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
     Inspect(inspect::Arguments),
+    Reproduce(reproduce::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
 }
@@ -62,6 +66,7 @@ impl Command {
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
+            Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }

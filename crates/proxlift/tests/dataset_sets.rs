@@ -36,6 +36,23 @@ fn folders_are_read_in_order_and_broken_files_skipped() {
 }
 
 #[test]
+fn a_few_images_of_a_folder_are_evenly_spaced() {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..10 {
+        write(folder.path().join(format!("{i}.png")), &plain(0.5, 4, 4 + i)).unwrap();
+    }
+    let widths = |most| {
+        let set = ImageSet::spaced(folder.path(), Channels::Gray, most).unwrap();
+        set.images().iter().map(Image::width).collect::<Vec<_>>()
+    };
+    assert_eq!(widths(3), [4, 7, 10]);
+    assert_eq!(widths(99), (4..14).collect::<Vec<_>>());
+    std::fs::write(folder.path().join("3.png"), "broken").unwrap();
+    assert_eq!(widths(3), [4, 8, 11], "as if the broken file were not there");
+    assert_eq!(widths(99).len(), 9);
+}
+
+#[test]
 fn folders_without_images_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let reason = |path| ImageSet::from_folder(path, Channels::Gray).unwrap_err().to_string();

@@ -101,7 +101,7 @@ fn size(bytes: usize) -> String {
 }
 
 /// Seconds for people.
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),
         s if s < 120.0 => format!("{s:.0} s"),

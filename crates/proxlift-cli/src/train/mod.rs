@@ -1,17 +1,16 @@
 //! `proxlift train`: settings -> configuration -> data, network, trainer -> a run with its folder.
 
-mod announce;
-mod build;
-mod config;
-mod data;
+pub(crate) mod announce;
+pub(crate) mod build;
+pub(crate) mod config;
+pub(crate) mod data;
 mod folder;
 mod grid;
-mod interrupt;
-mod plot;
-mod preset;
+pub(crate) mod interrupt;
+pub(crate) mod preset;
 mod relevance;
 mod report;
-mod settings;
+pub(crate) mod settings;
 mod watch;
 
 use crate::flags::pool;
@@ -24,7 +23,7 @@ use folder::Folder;
 use proxlift::Error;
 use proxlift::dataset::Order;
 use proxlift::engine::Cpu;
-use proxlift::network::{Network, Provenance};
+use proxlift::network::Provenance;
 use proxlift::training::{Checkpoint, EpochRecord, Plan, train};
 use settings::{Rate, Settings};
 use std::path::PathBuf;
@@ -163,7 +162,7 @@ fn session(
     stop_after: Option<usize>,
 ) -> proxlift::Result<Ended> {
     let fingerprint = config.fingerprint()?;
-    let mut network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    let mut network = build::network(config)?;
     let mut trainer = build::trainer(config, &network, data.patches.len())?;
     let mut first = EpochRecord::default();
     if let Some(checkpoint) = &checkpoint {
@@ -197,7 +196,8 @@ fn check_settings(folder: &Folder, checkpoint: &Checkpoint, fingerprint: &str) -
     Err(Error::file(folder.path("config.toml"), reason))
 }
 
-fn plan(config: &Config, epochs: usize) -> Plan {
+/// How `config` runs through its patches.
+pub(crate) fn plan(config: &Config, epochs: usize) -> Plan {
     Plan {
         epochs,
         batch: config.batch,

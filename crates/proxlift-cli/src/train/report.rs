@@ -3,8 +3,8 @@
 use super::config::Config;
 use super::data::{Data, centre};
 use super::folder::Folder;
-use super::plot::{Curve, draw};
 use super::watch::{BEST, LAST, TEST_SEED};
+use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
 use crate::denoiser::Denoiser;
 use crate::output;
 use crate::scores::{Score, Scores, score};
@@ -43,25 +43,30 @@ pub fn finish(
     let course = |f: &dyn Fn(&super::folder::Entry) -> Option<f64>| {
         history.iter().filter_map(|entry| Some((entry.record.epoch as f64, f(entry)?))).collect()
     };
-    let curves = [
-        Curve {
-            title: "Training loss",
-            unit: "half the squared error of a patch",
-            points: course(&|entry| Some(entry.record.loss)),
-            level: None,
-            colour: "#c2410c",
-        },
-        Curve {
-            title: "PSNR on held-out pictures",
-            unit: "dB",
-            points: course(&|entry| entry.psnr),
-            level: Some((level, "total variation")),
-            colour: "#1d4ed8",
-        },
-    ];
+    let panel = |title: &str, unit: &str, points: Vec<(f64, f64)>, style, level| Panel {
+        title: title.into(),
+        x: Axis::new("epoch", Scale::Linear),
+        y: Axis::new(unit, Scale::Auto),
+        lines: vec![Line::new(style, points)],
+        level,
+    };
+    let loss = course(&|entry| Some(entry.record.loss));
+    let psnr = course(&|entry| entry.psnr);
+    let level = Some((level, "total variation".to_string()));
     let sizes = config.architecture;
-    let title = format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma);
-    folder.write(PLOT, draw(&title, trainer, &curves).as_bytes())?;
+    let chart = Chart {
+        title: format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma),
+        subtitle: trainer.into(),
+        caution: None,
+        legend: Vec::new(),
+        panels: vec![
+            panel("Training loss", "half the squared error of a patch", loss, Style::kind(1), None),
+            panel("PSNR on held-out pictures", "dB", psnr, Style::kind(0), level),
+        ],
+        columns: 2,
+        frame: (400.0, 260.0),
+    };
+    folder.write(PLOT, chart.draw().as_bytes())?;
 
     let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
     let mean = |scores: &Scores, of: fn(&Score) -> f64| scores.summary(of).mean;

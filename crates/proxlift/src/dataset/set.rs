@@ -28,9 +28,26 @@ impl ImageSet {
     /// left.
     pub fn from_folder(folder: impl AsRef<Path>, channels: Channels) -> Result<Self> {
         let folder = folder.as_ref();
-        let mut paths = Vec::new();
-        collect(folder, &mut paths)?;
-        paths.sort_unstable();
+        Self::read(folder, list(folder)?, channels)
+    }
+
+    /// Like [`ImageSet::from_folder`], but at most `most` images, evenly spaced in the order of their paths; the others
+    /// are not read. Where a file cannot be read, the choice is made again without it.
+    pub fn spaced(folder: impl AsRef<Path>, channels: Channels, most: usize) -> Result<Self> {
+        let folder = folder.as_ref();
+        let mut paths = list(folder)?;
+        loop {
+            let count = paths.len().min(most);
+            let chosen = (0..count).map(|i| paths[i * paths.len() / count].clone()).collect();
+            let set = Self::read(folder, chosen, channels)?;
+            if set.skipped.is_empty() || count == paths.len() {
+                return Ok(set);
+            }
+            paths.retain(|path| set.skipped.iter().all(|(skipped, _)| skipped != path));
+        }
+    }
+
+    fn read(folder: &Path, paths: Vec<PathBuf>, channels: Channels) -> Result<Self> {
         let read: Vec<Result<Image>> =
             paths.par_iter().map(|path| Ok(io::read(path)?.image.into_channels(channels))).collect();
         let (mut images, mut names, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
@@ -132,6 +149,14 @@ impl ImageSet {
     pub fn is_empty(&self) -> bool {
         self.images.is_empty()
     }
+}
+
+/// The images below `folder`, sorted by path.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths)?;
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {

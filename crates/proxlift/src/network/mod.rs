@@ -8,9 +8,11 @@
 //! ```
 
 mod init;
+mod jacobian;
 mod model_file;
 
 pub use init::Norms;
+pub use jacobian::Jacobian;
 pub use model_file::{Model, Provenance};
 
 use crate::engine::{Field, Grid};

@@ -1,0 +1,316 @@
+//! Drawings: panels of lines with axes, bands and one legend, in SVG that needs nothing else.
+
+mod axis;
+mod style;
+
+pub use axis::{Axis, Scale};
+pub use style::Style;
+
+use axis::Range;
+use std::fmt::Write;
+
+/// A line of a panel.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// How it looks.
+    pub style: Style,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
+    /// From where to where its values go: `x`, least, largest.
+    pub band: Vec<(f64, f64, f64)>,
+    /// Whether only the points are drawn, as dots.
+    pub dots: bool,
+}
+
+impl Line {
+    /// A line through `points`.
+    pub fn new(style: Style, points: Vec<(f64, f64)>) -> Self {
+        Self { style, points, band: Vec::new(), dots: false }
+    }
+}
+
+/// One frame with its axes.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// A level to compare with, and its name.
+    pub level: Option<(f64, String)>,
+}
+
+/// A whole drawing.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What it is.
+    pub title: String,
+    /// More about it.
+    pub subtitle: String,
+    /// What a reader must know before trusting it.
+    pub caution: Option<String>,
+    /// The names of the lines.
+    pub legend: Vec<(String, Style)>,
+    /// The frames, row by row.
+    pub panels: Vec<Panel>,
+    /// Frames in a row.
+    pub columns: usize,
+    /// The size of a frame.
+    pub frame: (f64, f64),
+}
+
+/// Room around a frame: left, top, right, bottom.
+const MARGIN: (f64, f64, f64, f64) = (66.0, 34.0, 22.0, 50.0);
+/// The size of the text, and the width of a character of it, about.
+const TEXT: f64 = 12.0;
+const CHARACTER: f64 = 6.6;
+/// A line of the legend.
+const LEGEND: f64 = 20.0;
+
+impl Chart {
+    /// The drawing.
+    pub fn draw(&self) -> String {
+        let (left, top, right, bottom) = MARGIN;
+        let cell = (left + self.frame.0 + right, top + self.frame.1 + bottom);
+        let columns = self.columns.clamp(1, self.panels.len().max(1));
+        let width = cell.0 * columns as f64;
+        let mut head = String::new();
+        let mut y = 24.0;
+        let _ = writeln!(
+            head,
+            "<text x=\"{left}\" y=\"{y}\" font-size=\"16\" font-weight=\"bold\">{}</text>",
+            escape(&self.title)
+        );
+        for (text, class) in [(Some(&self.subtitle), "faint"), (self.caution.as_ref(), "warn")]
+            .into_iter()
+            .filter_map(|(t, c)| Some((t?, c)))
+        {
+            for line in wrap(text, ((width - left - right) / CHARACTER * 1.15) as usize) {
+                y += 18.0;
+                let _ =
+                    writeln!(head, "<text x=\"{left}\" y=\"{y}\" class=\"{class}\">{}</text>", escape(&line));
+            }
+        }
+        y += 8.0;
+        self.draw_legend(&mut head, width - right, &mut y);
+        let rows = self.panels.len().div_ceil(columns);
+        let height = y + cell.1 * rows as f64;
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\" font-family=\"Helvetica, Arial, sans-serif\" \
+             font-size=\"{TEXT}\" role=\"img\" aria-label=\"{}\">\n<style>{}</style>\n\
+             <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{head}",
+            escape(&self.title),
+            style::sheet()
+        );
+        for (i, panel) in self.panels.iter().enumerate() {
+            let at = ((i % columns) as f64 * cell.0 + left, y + (i / columns) as f64 * cell.1 + top);
+            let _ = writeln!(svg, "<g transform=\"translate({} {})\">", at.0, at.1);
+            panel.draw(&mut svg, self.frame);
+            svg.push_str("</g>\n");
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn draw_legend(&self, svg: &mut String, end: f64, y: &mut f64) {
+        if self.legend.is_empty() {
+            return;
+        }
+        let left = MARGIN.0;
+        let mut x = left;
+        *y += LEGEND - 6.0;
+        for (name, style) in &self.legend {
+            let wide = 34.0 + CHARACTER * name.chars().count() as f64 + 18.0;
+            if x > left && x + wide > end {
+                x = left;
+                *y += LEGEND;
+            }
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{x}\" x2=\"{}\" y1=\"{1}\" y2=\"{1}\" class=\"{2}\" stroke-width=\"2.5\"{3}/>\
+                 <text x=\"{4}\" y=\"{y}\">{5}</text>",
+                x + 28.0,
+                *y - 4.0,
+                style.class(),
+                style.stroke(),
+                x + 34.0,
+                escape(name)
+            );
+            x += wide;
+        }
+        *y += 6.0;
+    }
+}
+
+impl Panel {
+    fn draw(&self, svg: &mut String, (w, h): (f64, f64)) {
+        let _ = writeln!(svg, "<text x=\"0\" y=\"-10\" font-weight=\"bold\">{}</text>", escape(&self.title));
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let bands = self.lines.iter().flat_map(|line| &line.band);
+        let values = points.clone().map(|p| p.1).chain(bands.flat_map(|b| [b.1, b.2]));
+        let values = values.chain(self.level.iter().map(|level| level.0));
+        let horizontal = Range::of(points.map(|p| p.0), self.x.scale, 0.02);
+        let vertical = Range::of(values, self.y.scale, 0.06);
+        let (Some(horizontal), Some(vertical)) = (horizontal, vertical) else {
+            let _ = writeln!(
+                svg,
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">no values</text>",
+                w / 2.0,
+                h / 2.0
+            );
+            return;
+        };
+        let place = |x: f64, y: f64| Some((w * horizontal.place(x)?, h * (1.0 - vertical.place(y)?)));
+        for (tick, label) in vertical.ticks((h / 32.0) as usize) {
+            let Some(at) = vertical.place(tick).map(|t| h * (1.0 - t)) else { continue };
+            let _ = writeln!(
+                svg,
+                "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"grid\"/>\
+                 <text x=\"-8\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                at + 4.0
+            );
+        }
+        for (tick, label) in horizontal.ticks((w / 42.0) as usize) {
+            let Some(at) = horizontal.place(tick).map(|t| w * t) else { continue };
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{h}\" y2=\"{}\" class=\"frame\"/>\
+                 <text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
+                h + 5.0,
+                h + 19.0
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<path d=\"M0 0V{h}H{w}\" class=\"frame\"/>\
+             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" class=\"faint\">{}</text>\
+             <text transform=\"translate(-50 {}) rotate(-90)\" text-anchor=\"middle\" class=\"faint\">{}</text>",
+            w / 2.0,
+            h + 38.0,
+            escape(&self.x.label),
+            h / 2.0,
+            escape(&self.y.label)
+        );
+        if let Some((level, name)) = &self.level
+            && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
+        {
+            let _ = writeln!(
+                svg,
+                "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"level\" stroke-dasharray=\"5 4\"/>\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" class=\"faint\">{}</text>",
+                w - 4.0,
+                at - 5.0,
+                escape(name)
+            );
+        }
+        for line in &self.lines {
+            line.draw(svg, &place);
+        }
+    }
+}
+
+impl Line {
+    fn draw(&self, svg: &mut String, place: &dyn Fn(f64, f64) -> Option<(f64, f64)>) {
+        let text = |points: &[(f64, f64)]| {
+            points.iter().map(|p| format!("{:.2},{:.2}", p.0, p.1)).collect::<Vec<_>>().join(" ")
+        };
+        let class = self.style.class();
+        let low = self.band.iter().filter_map(|b| place(b.0, b.1));
+        let high = self.band.iter().rev().filter_map(|b| place(b.0, b.2));
+        let band: Vec<(f64, f64)> = low.chain(high).collect();
+        if !band.is_empty() {
+            let _ = writeln!(
+                svg,
+                "<polygon points=\"{}\" class=\"{class}\" fill=\"currentColor\" fill-opacity=\"0.15\" \
+                 stroke-width=\"0\"/>",
+                text(&band)
+            );
+        }
+        let points: Vec<(f64, f64)> = self.points.iter().filter_map(|p| place(p.0, p.1)).collect();
+        if !self.dots {
+            let _ = writeln!(
+                svg,
+                "<polyline points=\"{}\" fill=\"none\" class=\"{class}\" stroke-width=\"2\" \
+                 stroke-linejoin=\"round\"{}/>",
+                text(&points),
+                self.style.stroke()
+            );
+        }
+        let shown = if self.dots { &points[..] } else { &points[points.len().saturating_sub(1)..] };
+        for (x, y) in shown {
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"3.2\" class=\"{class}\" fill=\"currentColor\"/>"
+            );
+        }
+    }
+}
+
+/// Breaks a text into lines of at most `most` characters, at spaces.
+fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+/// As text of XML and HTML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_course_can_be_drawn() {
+        let courses = [
+            vec![],
+            vec![(1.0, 2.0)],
+            vec![(0.0, 2.0), (2.0, f64::INFINITY), (3.0, 0.0)],
+            vec![(1.0, f64::NAN)],
+        ];
+        for points in courses {
+            for scale in [Scale::Linear, Scale::Log, Scale::Auto] {
+                let line = Line { band: vec![(1.0, 0.5, 2.0)], ..Line::new(Style::kind(0), points.clone()) };
+                let panel = Panel {
+                    title: "a < b".into(),
+                    x: Axis::new("x", scale),
+                    y: Axis::new("y", scale),
+                    lines: vec![line],
+                    level: Some((2.0, "c".into())),
+                };
+                let chart = Chart {
+                    title: "title".into(),
+                    subtitle: "word ".repeat(100),
+                    caution: Some("quick".into()),
+                    legend: vec![("a & b".into(), Style::step(2).dashed(1))],
+                    panels: vec![panel.clone(), panel],
+                    columns: 2,
+                    frame: (300.0, 200.0),
+                };
+                let svg = chart.draw();
+                assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_text_is_broken_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert!(wrap("", 7).is_empty());
+    }
+}

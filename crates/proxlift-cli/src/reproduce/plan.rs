@@ -1,0 +1,199 @@
+//! What is to be trained: every run with its settings, its name and what it will cost.
+
+use super::scale::Scale;
+use super::sections::Part;
+use crate::train::config::Config;
+use crate::train::preset::Preset;
+use crate::train::settings::{Rate, Schedule, Settings, U};
+use proxlift::Result;
+use serde::Serialize;
+
+/// Who trains in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// The paper's lifted Bregman with backtracking.
+    LbFb,
+    /// The paper's baseline.
+    Sgd,
+    /// The usual baseline today.
+    Adam,
+    /// The best lifted Bregman preset.
+    Best,
+}
+
+impl Method {
+    /// All, in the order of the figures.
+    pub const ALL: [Self; 4] = [Self::LbFb, Self::Sgd, Self::Adam, Self::Best];
+
+    /// What figures call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::LbFb => "LB-FB",
+            Self::Sgd => "SGD",
+            Self::Adam => "Adam",
+            Self::Best => "best LB",
+        }
+    }
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "experiment")]
+pub enum Role {
+    /// LB-FB with this batch size on a few images.
+    Batch {
+        /// The batch size.
+        size: usize,
+    },
+    /// A method at a depth, on all images; SGD has a run for each rate of its grid.
+    Compare {
+        /// Who trains.
+        method: Method,
+        /// `K`.
+        depth: usize,
+        /// The rate, where it is searched for.
+        rate: Option<f64>,
+    },
+    /// LB-FB with persistent `u`, where the few images are one batch.
+    Energy,
+}
+
+/// One training.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The name of its folder, but for the fingerprint.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Where everything random comes from.
+    pub seed: u64,
+    /// All settings.
+    pub config: Config,
+    /// About how long it takes, in visits of a patch to a layer by back-propagation.
+    pub cost: f64,
+}
+
+/// How much longer a visit takes by LB-FB with backtracking than by back-propagation, evaluation included.
+const BACKTRACKING: f64 = 7.0;
+
+impl Run {
+    fn new(name: &str, role: Role, seed: u64, preset: Preset, told: Settings) -> Result<Self> {
+        let config = Config::resolve(&Settings { preset: Some(preset), seed: Some(seed), ..told })?;
+        let visits = config.epochs * config.settings.count.unwrap_or(0) * config.architecture.depth;
+        let factor = if config.rate == Rate::Backtracking { BACKTRACKING } else { 1.0 };
+        Ok(Self { name: format!("{name}-seed-{seed}"), role, seed, cost: factor * visits as f64, config })
+    }
+
+    /// Whether test images are scored along the way.
+    pub fn is_scored(&self) -> bool {
+        matches!(self.role, Role::Compare { .. })
+    }
+}
+
+/// All runs that the `parts` of the report need, for every seed.
+///
+/// # Errors
+/// When a preset and the experiment's settings contradict each other.
+pub fn runs(scale: &Scale, parts: &[Part], seeds: u64) -> Result<Vec<Run>> {
+    let needs = |some: &[Part]| parts.iter().any(|part| some.contains(part));
+    let mut runs = Vec::new();
+    for seed in 0..seeds {
+        if needs(&[Part::Figure1, Part::Claims]) {
+            for &size in &scale.batches {
+                let name = format!("batch-{size}");
+                runs.push(Run::new(&name, Role::Batch { size }, seed, Preset::Paper, few(scale, size))?);
+            }
+        }
+        if needs(&[Part::Claims]) {
+            let told = Settings { u: Some(U::Persistent), ..few(scale, scale.few) };
+            runs.push(Run::new("energy", Role::Energy, seed, Preset::Paper, told)?);
+        }
+        let all = needs(&[Part::Figure2, Part::Claims]);
+        for &depth in &scale.depths {
+            if all || (depth == scale.deepest() && needs(&[Part::Figure3, Part::Table1])) {
+                comparison(scale, depth, seed, &mut runs)?;
+            }
+        }
+    }
+    Ok(runs)
+}
+
+fn few(scale: &Scale, batch: usize) -> Settings {
+    Settings {
+        count: Some(scale.few),
+        epochs: Some(scale.few_epochs),
+        batch: Some(batch),
+        ..common(scale, scale.depths[0])
+    }
+}
+
+fn common(scale: &Scale, depth: usize) -> Settings {
+    Settings {
+        depth: Some(depth),
+        features: Some(scale.features),
+        patch: Some(scale.patch),
+        count: Some(scale.images),
+        epochs: Some(scale.epochs),
+        ..Settings::default()
+    }
+}
+
+/// All methods at one depth. LB-FB and SGD see the same patches with the same noise in batches of the same size; Adam
+/// and the best preset are as `proxlift train` has them.
+fn comparison(scale: &Scale, depth: usize, seed: u64, runs: &mut Vec<Run>) -> Result<()> {
+    let role = |method, rate| Role::Compare { method, depth, rate };
+    let told = Settings { batch: Some(scale.batch), ..common(scale, depth) };
+    let name = format!("lb-fb-k{depth}");
+    runs.push(Run::new(&name, role(Method::LbFb, None), seed, Preset::Paper, told.clone())?);
+    for &rate in &scale.rates {
+        let told = Settings {
+            rate: Some(Rate::Value(rate)),
+            schedule: Some(Schedule::Constant),
+            fresh_noise: Some(false),
+            fresh_places: Some(false),
+            augment: Some(false),
+            ..told.clone()
+        };
+        let name = format!("sgd-k{depth}-rate-{rate:e}");
+        runs.push(Run::new(&name, role(Method::Sgd, Some(rate)), seed, Preset::Sgd, told)?);
+    }
+    for (name, method, preset) in [("adam", Method::Adam, Preset::Adam), ("best", Method::Best, Preset::Best)]
+    {
+        let name = format!("{name}-k{depth}");
+        runs.push(Run::new(&name, role(method, None), seed, preset, common(scale, depth))?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_plan_has_every_run_of_the_paper_once() {
+        let all = runs(&Scale::full(), &Part::ALL, 2).unwrap();
+        assert_eq!(all.len(), 2 * (7 + 1 + 3 * (1 + 6 + 2)));
+        let mut names: Vec<_> = all.iter().map(|run| &run.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn a_part_trains_what_it_shows_and_no_more() {
+        let count = |part| runs(&Scale::full(), &[part], 1).unwrap().len();
+        assert_eq!((count(Part::Figure1), count(Part::Figure2)), (7, 27));
+        assert_eq!((count(Part::Figure3), count(Part::Table1)), (9, 9));
+    }
+
+    #[test]
+    fn lb_fb_and_sgd_train_on_the_same_patches() {
+        let all = runs(&Scale::full(), &[Part::Figure2], 1).unwrap();
+        for run in all.iter().filter(|run| run.name.starts_with("lb-fb") || run.name.starts_with("sgd")) {
+            let settings = &run.config.settings;
+            assert_eq!((settings.fresh_noise, settings.fresh_places), (Some(false), Some(false)));
+            assert_eq!((settings.augment, settings.batch), (Some(false), Some(50)));
+        }
+    }
+}
