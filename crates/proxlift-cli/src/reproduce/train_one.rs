@@ -92,7 +92,7 @@ pub fn train_one(
     }
     let diverged = match trained {
         Ok(()) => None,
-        Err(Error::Invalid(reason)) if reason.contains("diverged") => Some(reason),
+        Err(error @ Error::Diverged { .. }) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
     if diverged.is_none() {
