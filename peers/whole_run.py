@@ -80,7 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--count", type=int, default=1000, help="training patches")
-    parser.add_argument("--batch", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--writing", choices=("transposed", "flipped"), default="flipped", help="PyTorch's adjoint")
     parser.add_argument("--channels-last", action="store_true", help="PyTorch's memory format")

@@ -40,7 +40,7 @@ augment = true
 const BEST: &str = r#"
 trainer = "lb"
 mu = 0.1
-mu-schedule = "constant"
+mu-schedule = "cosine"
 u = "anchored"
 order = "sweep"
 metric = "diagonal"
@@ -48,7 +48,7 @@ rate = 1e-3
 schedule = "cosine"
 inertia = 0.9
 inner = 1
-batch = 5
+batch = 4
 "#;
 
 const PAPER: &str = r#"
@@ -90,7 +90,7 @@ trainer = "adam"
 rate = 1e-3
 schedule = "cosine"
 inertia = 0.9
-batch = 5
+batch = 4
 "#;
 
 impl Preset {

@@ -95,9 +95,10 @@ impl LbFb {
         engine: &dyn Engine<f32>,
         network: &mut Network<f32>,
         batch: &Batch,
+        mu: f32,
         rate: f32,
     ) -> Result<Report> {
-        let (mu, samples) = (self.options.mu, batch.z.samples());
+        let samples = batch.z.samples();
         if self.metric.is_some() && self.visits.is_multiple_of(OBSERVE_EVERY) {
             let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
             lifted.anchor(engine, network);
@@ -228,14 +229,12 @@ impl Trainer for LbFb {
         batch: &Batch,
         progress: f64,
     ) -> Result<Report> {
+        let mu = Rate { start: f64::from(self.options.mu), schedule: self.options.mu_schedule };
+        // Never zero: the energy would no longer see the images.
+        let mu = mu.at(progress).max(LEAST_MU * mu.start) as f32;
         let report = match self.options.steps {
-            Steps::Rate(rate) => self.rated_step(engine, network, batch, rate.at(progress) as f32),
-            Steps::Backtracking => {
-                let mu = Rate { start: f64::from(self.options.mu), schedule: self.options.mu_schedule };
-                // Never zero: the energy would no longer see the images.
-                let mu = mu.at(progress).max(LEAST_MU * mu.start) as f32;
-                self.backtracked_step(engine, network, batch, mu)
-            }
+            Steps::Rate(rate) => self.rated_step(engine, network, batch, mu, rate.at(progress) as f32),
+            Steps::Backtracking => self.backtracked_step(engine, network, batch, mu),
         }?;
         self.visits += 1;
         self.norms.update(network, NORM_ITERATIONS);

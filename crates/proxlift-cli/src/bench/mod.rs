@@ -1,5 +1,7 @@
 //! `proxlift bench`: how fast the engine is, against what the machine's multiply-add units can do.
 
+mod scaling;
+
 use crate::output;
 use proxlift::engine::cpu::peak::fma_peak_gflops;
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reverse};
@@ -17,7 +19,8 @@ use std::time::{Duration, Instant};
 #[command(after_help = "\
 Examples:
   proxlift bench                                             the whole table
-  proxlift bench --short --json --threads 1                  two figures, for scripts")]
+  proxlift bench --short --json --threads 1                  two figures, for scripts
+  proxlift bench --scaling                                   epochs of different sizes")]
 pub struct Arguments {
     /// Threads to use [default: all cores]
     #[arg(long)]
@@ -31,6 +34,9 @@ pub struct Arguments {
     /// Only the two figures of the JSON object's head: the training pass and the forward pass of K=15, J=16
     #[arg(long)]
     short: bool,
+    /// How the time of a training epoch grows with the patches, the depth, the features and the threads, instead
+    #[arg(long, conflicts_with_all = ["short", "seconds", "export"])]
+    scaling: bool,
     /// Write a batch, its network and all results to a safetensors file, for others to check, and measure nothing
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
@@ -52,6 +58,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let pool = crate::flags::pool(arguments.threads)?;
     let threads = pool.current_num_threads();
+    if arguments.scaling {
+        return scaling::run(threads, arguments.json);
+    }
     pool.install(|| match &arguments.export {
         Some(path) => export(path),
         None => measure(arguments, threads),

@@ -1,0 +1,120 @@
+//! How the time of an epoch grows with the patches, the depth, the features and the threads.
+
+use crate::output;
+use crate::train::build;
+use crate::train::config::Config;
+use crate::train::plan;
+use crate::train::preset::Preset;
+use crate::train::settings::Settings;
+use proxlift::Result;
+use proxlift::dataset::{ImageSet, PatchSpec, Patches};
+use proxlift::engine::Cpu;
+use proxlift::image::Channels;
+use proxlift::network::Network;
+use proxlift::training::{EpochRecord, Go, Observer, Trainer, train};
+use std::sync::Arc;
+
+/// One training whose epochs are timed.
+#[derive(Clone, Copy, serde::Serialize)]
+struct Point {
+    patches: usize,
+    depth: usize,
+    features: usize,
+    threads: usize,
+    /// The median of [`EPOCHS`] epochs after the first.
+    seconds: f64,
+}
+
+/// Epochs that are timed, beside the one that warms up.
+const EPOCHS: usize = 5;
+
+/// The side of the built-in pictures that patches are cut from.
+const PICTURE: usize = 64;
+
+/// The seconds of every epoch.
+#[derive(Default)]
+struct Clock(Vec<f64>);
+
+impl Observer for Clock {
+    fn batch(&mut self, _: usize, _: usize, _: f64) {}
+
+    fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
+        self.0.push(record.seconds);
+        Ok(Go::On)
+    }
+}
+
+/// Times epochs of the best preset around `K=15`, `J=16`, 1,000 patches, one size varied at a time.
+///
+/// # Errors
+/// When the threads cannot be started or the result not be printed.
+pub fn run(threads: usize, json: bool) -> anyhow::Result<()> {
+    let base = Point { patches: 1000, depth: 15, features: 16, threads, seconds: 0.0 };
+    let mut points: Vec<(&str, Point)> = Vec::new();
+    points.extend([250, 500, 1000, 2000, 4000].map(|patches| ("patches n", Point { patches, ..base })));
+    points.extend([5, 10, 15, 30].map(|depth| ("depth K", Point { depth, ..base })));
+    points.extend([8, 16, 32, 64].map(|features| ("features J", Point { features, ..base })));
+    let counts = (0..).map(|i| 1 << i).take_while(|&count| count < threads).chain([threads]);
+    points.extend(counts.map(|threads| ("threads", Point { threads, ..base })));
+    let pictures = Arc::new(ImageSet::embedded_train(base.patches, PICTURE, Channels::Gray, 0)?);
+    for (name, point) in &mut points {
+        output::note(format_args!("{name} {}", varied(name, point)));
+        point.seconds = crate::flags::pool(Some(point.threads))?.install(|| time(&pictures, point))?;
+    }
+    if json {
+        let points: Vec<Point> = points.into_iter().map(|(_, point)| point).collect();
+        return output::line(serde_json::to_string_pretty(&points)?);
+    }
+    output::line(
+        "the time of an epoch of `proxlift train --preset best`; K=15, J=16, 1000 patches of 32x32,",
+    )?;
+    output::line(format_args!("{threads} threads, but for the size that is varied\n"))?;
+    output::line(format_args!("{:<12}{:>8}{:>12}{:>22}", "", "", "seconds", "patches a second"))?;
+    let mut last = "";
+    for (name, point) in &points {
+        let shown = if last == *name { "" } else { name };
+        last = name;
+        output::line(format_args!(
+            "{shown:<12}{:>8}{:>12.3}{:>22.0}",
+            varied(name, point),
+            point.seconds,
+            point.patches as f64 / point.seconds
+        ))?;
+    }
+    Ok(())
+}
+
+fn varied(name: &str, point: &Point) -> usize {
+    match name {
+        "patches n" => point.patches,
+        "depth K" => point.depth,
+        "features J" => point.features,
+        _ => point.threads,
+    }
+}
+
+fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {
+    let config = Config::resolve(&Settings {
+        preset: Some(Preset::Best),
+        depth: Some(point.depth),
+        features: Some(point.features),
+        ..Settings::default()
+    })?;
+    let spec = PatchSpec {
+        size: config.patch,
+        count: point.patches,
+        augment: true,
+        sigma: config.sigma as f32,
+        seed: config.seed,
+    };
+    let patches = Patches::new(Arc::clone(pictures), spec)?;
+    let mut network = build::network(&config)?;
+    let mut trainer = build::trainer(&config, &network, point.patches)?;
+    let plan = plan(&config, EPOCHS + 1);
+    let mut clock = Clock::default();
+    let first = EpochRecord::default();
+    train(&Cpu::new(), &mut network, trainer.as_mut(), &patches, &plan, &first, &mut clock)?;
+    let mut epochs: Vec<f64> = clock.0.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    epochs.sort_by(f64::total_cmp);
+    Ok(epochs[epochs.len() / 2])
+}
