@@ -1,7 +1,7 @@
 //! One image through the network: bands that fit the memory, and in each, strips of rows in parallel.
 //!
 //! A band computes around its rows what the later layers need. The strips of a band exchange the rows at their borders
-//! after every layer, so that nothing is computed twice for the sake of parallelism.
+//! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
 use super::pointwise::{Assign, Clip, InPlace};
 use super::scratch::{Scratch, Shelf};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Bytes of features that a band takes at most.
 const BAND_BYTES: usize = 64 << 20;
 
+/// Layers between two exchanges.
+const GROUP: usize = 5;
+
 /// What the strips share.
 pub(super) struct Inference<'a> {
     pub level: Level,
@@ -28,7 +31,7 @@ pub(super) struct Inference<'a> {
 struct Strip {
     /// The rows that it computes.
     rows: Range<usize>,
-    /// The rows that it has in memory: three radii more on each side, of which `u` is kept on two.
+    /// The rows that it has in memory: those that a group of layers needs more on each side.
     around: Range<usize>,
     stencil: Arc<Stencil>,
     memory: Scratch,
@@ -53,12 +56,22 @@ impl Inference<'_> {
         let needed = |k: usize| widen(&wanted, radius * (2 * (depth - k) - 1), grid.height());
         let mut strips = self.strips(grid, needed(0), strips);
         strips.par_iter_mut().for_each(|strip| self.start(z, grid, strip));
-        for k in 1..depth {
-            exchange(&mut strips, 2 * radius);
-            strips.par_iter_mut().for_each(|strip| self.layer(k, needed(k), strip));
+        for first in (1..depth).step_by(GROUP) {
+            let end = depth.min(first + GROUP);
+            // What a strip needs of u_k beyond its rows for the rest of the group, and the output after the last.
+            let beyond = |k: usize| radius * (2 * (end - 1 - k) + usize::from(end == depth));
+            if first > 1 {
+                exchange(&mut strips, beyond(first - 1));
+            }
+            strips.par_iter_mut().for_each(|strip| {
+                for k in first..end {
+                    self.layer(k, needed(k), beyond(k), strip);
+                }
+                if end == depth {
+                    self.finish(wanted.clone(), strip);
+                }
+            });
         }
-        exchange(&mut strips, radius);
-        strips.par_iter_mut().for_each(|strip| self.finish(wanted.clone(), strip));
         for strip in strips {
             strip.write(grid, &wanted, output);
             self.shelf.put(strip.memory);
@@ -68,13 +81,14 @@ impl Inference<'_> {
     /// Cuts `rows` into strips, none thinner than what its neighbours need of it.
     fn strips(&self, grid: Grid, rows: Range<usize>, count: usize) -> Vec<Strip> {
         let radius = grid.gap();
-        let height = rows.len().div_ceil(count).max(2 * radius).max(1);
+        let beyond = radius * (2 * GROUP + 1);
+        let height = rows.len().div_ceil(count).max(beyond).max(1);
         let mut strips = Vec::with_capacity(count);
         let mut start = rows.start;
         while start < rows.end {
             let rest = rows.end - start;
-            let rows = start..start + if rest < height + 2 * radius { rest } else { height };
-            let around = widen(&rows, 3 * radius, grid.height());
+            let rows = start..start + if rest < height + beyond { rest } else { height };
+            let around = widen(&rows, beyond + radius, grid.height());
             let part = Grid::new(around.len(), grid.width(), radius).expect("a strip has rows");
             let stencil = self.shelf.stencil(self.network.architecture(), part, Layout::Chunked);
             let memory = self.shelf.take(&stencil, false);
@@ -98,9 +112,9 @@ impl Inference<'_> {
         dispatch!(self.level, simd => stencil.convolve(simd, &self.packed[0], &memory.z, range, u));
     }
 
-    /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed`.
-    fn layer(&self, k: usize, needed: Range<usize>, strip: &mut Strip) {
-        let range = strip.numbers(needed);
+    /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed` and `beyond` more rows of it.
+    fn layer(&self, k: usize, needed: Range<usize>, beyond: usize, strip: &mut Strip) {
+        let range = strip.numbers(needed, beyond);
         let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
         let activation = Clip(&self.network.lambda);
         dispatch!(self.level, simd => {
@@ -111,7 +125,7 @@ impl Inference<'_> {
 
     /// `-x^ = L_K* u_{K-1} - z` on the strip's part of `wanted`, left in its residual.
     fn finish(&self, wanted: Range<usize>, strip: &mut Strip) {
-        let range = strip.numbers(wanted);
+        let range = strip.numbers(wanted, 0);
         let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
         let packed = &self.packed[self.network.theta.len() - 1];
         dispatch!(self.level, simd => {
@@ -121,11 +135,12 @@ impl Inference<'_> {
 }
 
 impl Strip {
-    /// The strip's part of `rows` of the image as numbers of its planes, rounded outward to whole vectors.
-    fn numbers(&self, rows: Range<usize>) -> Range<usize> {
+    /// The strip's part of `rows` of the image, up to `beyond` rows outside the strip, as numbers of its planes, rounded
+    /// outward to whole vectors.
+    fn numbers(&self, rows: Range<usize>, beyond: usize) -> Range<usize> {
         let stride = self.stencil.grid.stride();
-        let start = rows.start.max(self.rows.start);
-        let end = rows.end.min(self.rows.end).max(start);
+        let start = rows.start.max(self.rows.start.saturating_sub(beyond)).min(self.around.end);
+        let end = rows.end.min(self.rows.end + beyond).max(start);
         let start = (start - self.around.start) * stride;
         let end = (end - self.around.start) * stride;
         start - start % LANES..end.next_multiple_of(LANES)

@@ -119,6 +119,7 @@ impl Stencil {
         let unit = self.unit;
         (range.start / unit..range.end.div_ceil(unit))
             .map(move |i| range.start.max(i * unit)..range.end.min((i + 1) * unit))
+            .filter(|part| !part.is_empty())
     }
 
     /// Numbers of the window of tap planes.
@@ -303,7 +304,7 @@ impl Stencil {
         };
         let end = len.min(chunk.end + margin);
         let place = Place { unit: stride, shift: margin.wrapping_sub(chunk.start) };
-        for range in self.units(fresh..end.max(fresh)) {
+        for range in self.units(fresh.min(end)..end) {
             let taps = &mut Assign(&mut *window);
             let b = (&u[self.place(range.start).shift..], self.feature_offsets.as_slice());
             if wide::<S>() {
