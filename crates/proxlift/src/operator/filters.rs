@@ -44,7 +44,7 @@ impl<T: Real> Filters<T> {
         let taps = T::of((self.size * self.size) as f64);
         for filter in self.weights.chunks_exact_mut(self.size * self.size) {
             let mean = filter.iter().fold(T::zero(), |sum, &w| sum + w) / taps;
-            filter.iter_mut().for_each(|w| *w = *w - mean);
+            filter.iter_mut().for_each(|w| *w -= mean);
         }
     }
 
