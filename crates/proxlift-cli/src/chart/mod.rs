@@ -196,14 +196,14 @@ impl Panel {
             h / 2.0,
             escape(&self.y.label)
         );
+        // The name stands at the left, where courses have not come to the level yet.
         if let Some((level, name)) = &self.level
             && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
         {
             let _ = writeln!(
                 svg,
                 "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"level\" stroke-dasharray=\"5 4\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" class=\"faint\">{}</text>",
-                w - 4.0,
+                 <text x=\"4\" y=\"{:.1}\" class=\"faint\">{}</text>",
                 at - 5.0,
                 escape(name)
             );

@@ -35,6 +35,14 @@ pub fn panel(title: impl Into<String>, along: Along, of: Of, courses: &[(Style, 
     Panel { title: title.into(), x, y, lines, level: None }
 }
 
+/// The paper's pair: the loss of several courses against time, and against epochs.
+pub fn loss_panels(courses: &[(Style, Course)]) -> Vec<Panel> {
+    vec![
+        panel("against computation time", Along::Time, Of::Loss, courses),
+        panel("against epochs", Along::Epochs, Of::Loss, courses),
+    ]
+}
+
 fn line(style: Style, course: &Course, along: Along, of: Of) -> Line {
     let x = |p: &Point| match along {
         Along::Time => p.seconds,

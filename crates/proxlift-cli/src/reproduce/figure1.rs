@@ -1,6 +1,6 @@
 //! Figure 1 of the paper: LB-FB with mini-batches of several sizes.
 
-use super::curves::{Along, Of, panel};
+use super::curves::loss_panels;
 use super::folder::cell;
 use super::html::{figure, table};
 use super::sections::{Material, Section};
@@ -29,10 +29,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
             .enumerate()
             .map(|(i, (b, _))| (format!("batch {b}"), Style::step(i)))
             .collect(),
-        panels: vec![
-            panel("against computation time", Along::Time, Of::Loss, &styled),
-            panel("against epochs", Along::Epochs, Of::Loss, &styled),
-        ],
+        panels: loss_panels(&styled),
         columns: 2,
         frame: (400.0, 290.0),
     };
@@ -59,11 +56,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
                    reads two things from it: larger batches need more epochs, and very small ones need more time.";
     let summary: Vec<Vec<String>> = courses
         .iter()
-        .map(|(size, course)| {
-            let loss = course.final_loss();
-            let loss = if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() };
-            vec![size.to_string(), loss, duration(course.seconds())]
-        })
+        .map(|(size, course)| vec![size.to_string(), course.final_loss_text(), duration(course.seconds())])
         .collect();
     let html = figure(&svg, caption, &["figure1.csv", "figure1.svg"])
         + &table(&["batch size", "loss at the end", "time for all epochs"], &summary);

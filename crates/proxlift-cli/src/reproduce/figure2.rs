@@ -1,6 +1,6 @@
 //! Figure 2 of the paper: LB-FB against SGD at several depths; beyond it, Adam and the best preset.
 
-use super::curves::{Along, Of, panel};
+use super::curves::{Along, Of, loss_panels, panel};
 use super::folder::cell;
 use super::html::{figure, table};
 use super::plan::Method;
@@ -98,10 +98,7 @@ fn paper_figure(all: &Material<'_>) -> String {
             .iter()
             .map(|(m, depth, style)| (format!("{}, K = {depth}", m.label()), *style))
             .collect(),
-        panels: vec![
-            panel("against computation time", Along::Time, Of::Loss, &styled),
-            panel("against epochs", Along::Epochs, Of::Loss, &styled),
-        ],
+        panels: loss_panels(&styled),
         columns: 2,
         frame: (400.0, 290.0),
     };
@@ -206,8 +203,7 @@ fn grid_table(all: &Material<'_>) -> String {
         .iter()
         .map(|&rate| {
             let losses = all.scale.depths.iter().map(|&depth| {
-                let loss = all.results.sgd(depth, rate).final_loss();
-                let text = if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() };
+                let text = all.results.sgd(depth, rate).final_loss_text();
                 if all.results.best_rate(depth) == Some(rate) {
                     format!("<strong>{text}</strong>")
                 } else {
@@ -242,10 +238,9 @@ fn summary(all: &Material<'_>) -> String {
     for &depth in &all.scale.depths {
         for method in Method::ALL {
             let course = all.results.course(method, depth);
-            let loss = course.final_loss();
             rows.push(vec![
                 format!("{}, K = {depth}", method.label()),
-                if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() },
+                course.final_loss_text(),
                 course.final_psnr().map_or("–".into(), |psnr| format!("{psnr:.2} dB")),
                 duration(course.seconds()),
             ]);

@@ -61,6 +61,12 @@ impl Course {
         self.points.last().map_or(f64::INFINITY, |p| p.loss.0)
     }
 
+    /// The same for a table.
+    pub fn final_loss_text(&self) -> String {
+        let loss = self.final_loss();
+        if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() }
+    }
+
     /// The mean PSNR at the end.
     pub fn final_psnr(&self) -> Option<f64> {
         self.points.last().and_then(|p| p.psnr).map(|p| p.0)
