@@ -121,10 +121,10 @@ impl Denoiser {
         let scale = strength * if target == model.sigma { 1.0 } else { target / model.sigma };
         let mut network = model.network;
         if scale != 1.0 {
-            network.lambda.iter_mut().for_each(|lambda| *lambda = (f64::from(*lambda) * scale) as f32);
+            network.scale_thresholds(scale as f32);
         }
         // Scaled thresholds may have left what a float can hold.
-        let network = Network::new(network.theta, network.tau, network.lambda)?;
+        let network = Network::with_activations(network.theta, network.tau, network.activation)?;
         let mut denoiser = Self::from_network(network, target);
         if scale != 1.0 {
             let trained = model.sigma;

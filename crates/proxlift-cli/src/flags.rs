@@ -46,6 +46,13 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     builder.build().context("cannot start threads")
 }
 
+/// Two numbers, such as `0.02,0.3`.
+pub fn range(text: &str) -> Result<[f64; 2], String> {
+    let wrong = || format!("{text} is not two numbers such as 0.02,0.3");
+    let (first, second) = text.split_once(',').ok_or_else(wrong)?;
+    Ok([number(first.trim())?, number(second.trim())?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

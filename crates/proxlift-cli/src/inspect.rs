@@ -106,7 +106,7 @@ fn lipschitz_bound(rows: &[Row]) -> f64 {
 
 /// The least and the largest threshold.
 fn thresholds(model: &Model) -> (f64, f64) {
-    let lambda = model.network.lambda.iter().map(|&l| f64::from(l));
+    let lambda = model.network.activation.iter().flat_map(|s| s.knots()).map(|&l| f64::from(l));
     lambda.fold((f64::INFINITY, 0.0), |(least, most), l| (least.min(l), most.max(l)))
 }
 

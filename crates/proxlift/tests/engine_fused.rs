@@ -1,7 +1,7 @@
 //! The fast engine against the plain one: every operation, over odd sizes, borders, kernels and channels.
 
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reference, Reverse};
-use proxlift::network::{Architecture, Network};
+use proxlift::network::{Activation, Architecture, Network};
 use proxlift::operator::Filters;
 
 /// Numbers in [-1, 1] from a counter, the same on every machine.
@@ -25,6 +25,20 @@ fn network(architecture: Architecture) -> Network<f32> {
     let tau = (1..depth).map(|k| 0.3 + 0.01 * k as f32).collect();
     let lambda = (0..features).map(|j| 0.05 + 0.02 * j as f32).collect();
     Network::new(theta.collect(), tau, lambda).unwrap()
+}
+
+/// The same with learned activations of four pieces.
+fn learned(architecture: Architecture) -> Network<f32> {
+    let Network { theta, tau, .. } = network(architecture);
+    let features = architecture.features;
+    let activation = (1..architecture.depth as u32).map(|k| {
+        let knots = numbers(50 + k, 4 * features);
+        let knots = knots.iter().enumerate().map(|(i, r)| 0.05 * (i % 4 + 1) as f32 + 0.02 * r);
+        let slopes = numbers(70 + k, 5 * features).iter().map(|r| 0.5 + 0.5 * r).collect();
+        Activation::new(4, knots.collect(), slopes).unwrap()
+    });
+    let activation = activation.collect();
+    Network::with_activations(theta, tau, activation).unwrap()
 }
 
 fn field(seed: u32, samples: usize, channels: usize, grid: Grid) -> Field<f32> {
@@ -63,44 +77,48 @@ fn every_operation_equals_the_reference() {
     for (architecture, samples, height, width) in cases() {
         for cpu in [Cpu::new(), Cpu::baseline()] {
             let what = format!("{architecture:?} {samples}x{height}x{width} {}", cpu.name());
-            let net = network(architecture);
-            let grid = architecture.grid(height, width).unwrap();
-            let z = field(7, samples, architecture.channels, grid);
-            let x = field(8, samples, architecture.channels, grid);
-            let u = field(9, samples, architecture.features, grid);
-            let layer = net.layer(1);
+            for net in [network(architecture), learned(architecture)] {
+                let grid = architecture.grid(height, width).unwrap();
+                let z = field(7, samples, architecture.channels, grid);
+                let x = field(8, samples, architecture.channels, grid);
+                let u = field(9, samples, architecture.features, grid);
+                let layer = net.layer(1);
 
-            let blank = || (Field::zeros(samples, architecture.features, grid), z.clone());
-            let run = |engine: &dyn Engine<f32>| {
-                let (mut lifted, mut residual) = blank();
-                engine.lift(&net.theta[0], &z, &mut lifted);
-                engine.residual(net.last(), &u, &z, &mut residual);
-                let (mut v, mut r) = blank();
-                engine.layer(layer, &u, &z, &mut r, &mut v);
-                let (mut s, _) = blank();
-                engine.activate(layer, &v, &mut s);
-                let (mut back, mut a) = blank();
-                engine.pullback(layer, &u, &mut a, &mut back);
-                let mut gradient = net.theta[0].clone();
-                engine.correlate(0.7, &z, &u, &mut gradient);
-                let mut penalty = vec![0.0; samples];
-                engine.bregman(layer, &s, &u, &mut penalty);
-                let mut output = z.clone();
-                engine.denoise(&net, &z, &mut output);
-                let mut fields: Vec<Vec<f32>> =
-                    [lifted, residual, v, r, s, back, a, output].iter().map(|f| f.data().to_vec()).collect();
-                fields.push(gradient.weights().to_vec());
-                fields.push(penalty.iter().map(|p| *p as f32).collect());
-                for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.3 }] {
-                    let mut gradients = Gradients::zeros(&net, samples);
-                    engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
-                    fields.push(gradients.loss.iter().map(|l| *l as f32).collect());
-                    fields.extend(gradients.theta.iter().map(|t| t.weights().to_vec()));
+                let blank = || (Field::zeros(samples, architecture.features, grid), z.clone());
+                let run = |engine: &dyn Engine<f32>| {
+                    let (mut lifted, mut residual) = blank();
+                    engine.lift(&net.theta[0], &z, &mut lifted);
+                    engine.residual(net.last(), &u, &z, &mut residual);
+                    let (mut v, mut r) = blank();
+                    engine.layer(layer, &u, &z, &mut r, &mut v);
+                    let (mut s, _) = blank();
+                    engine.activate(layer, &v, &mut s);
+                    let (mut back, mut a) = blank();
+                    engine.pullback(layer, &u, &mut a, &mut back);
+                    let mut gradient = net.theta[0].clone();
+                    engine.correlate(0.7, &z, &u, &mut gradient);
+                    let mut penalty = vec![0.0; samples];
+                    engine.bregman(layer, &s, &u, &mut penalty);
+                    let mut output = z.clone();
+                    engine.denoise(&net, &z, &mut output);
+                    let mut fields: Vec<Vec<f32>> = [lifted, residual, v, r, s, back, a, output]
+                        .iter()
+                        .map(|f| f.data().to_vec())
+                        .collect();
+                    fields.push(gradient.weights().to_vec());
+                    fields.push(penalty.iter().map(|p| *p as f32).collect());
+                    for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.3 }] {
+                        let mut gradients = Gradients::zeros(&net, samples).with_activations(&net);
+                        engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
+                        fields.push(gradients.loss.iter().map(|l| *l as f32).collect());
+                        fields.extend(gradients.theta.iter().map(|t| t.weights().to_vec()));
+                        fields.extend(gradients.activation.into_iter().flat_map(|g| [g.knots, g.slopes]));
+                    }
+                    fields
+                };
+                for (i, (fast, plain)) in run(&cpu).iter().zip(&run(&Reference)).enumerate() {
+                    assert_close(&format!("{what}: result {i}"), fast, plain);
                 }
-                fields
-            };
-            for (i, (fast, plain)) in run(&cpu).iter().zip(&run(&Reference)).enumerate() {
-                assert_close(&format!("{what}: result {i}"), fast, plain);
             }
         }
     }
@@ -134,16 +152,16 @@ fn strips_and_bands_of_a_large_image_give_the_bits_of_the_whole() {
 #[test]
 fn a_training_pass_gives_the_same_bits_for_any_number_of_threads() {
     let architecture = Architecture { depth: 4, features: 8, kernel: 3, channels: 3 };
-    let net = network(architecture);
+    let net = learned(architecture);
     let grid = architecture.grid(19, 21).unwrap();
     let (z, x) = (field(3, 7, 3, grid), field(4, 7, 3, grid));
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut gradients = Gradients::zeros(&net, 7);
+        let mut gradients = Gradients::zeros(&net, 7).with_activations(&net);
         pool.install(|| Cpu::new().training_pass(&net, Reverse::Lifted { mu: 0.1 }, &z, &x, &mut gradients))
             .unwrap();
         let theta: Vec<f32> = gradients.theta.iter().flat_map(|t| t.weights().to_vec()).collect();
-        (theta, gradients.loss)
+        (theta, gradients.activation, gradients.loss)
     };
     let one = run(1);
     for threads in [2, 3, 5] {

@@ -331,13 +331,13 @@ fn numbers_out_of_range_get_a_sentence() {
     for lambda in [-0.1, f64::NAN, f64::INFINITY] {
         explains(Network::<f32>::glorot(SHAPE, lambda, 1), &[&format!("lambda is {lambda}"), "zero or more"]);
         let mut bad = good.clone();
-        bad.lambda[3] = lambda as f32;
-        explains(Network::new(bad.theta, bad.tau, bad.lambda), &["lambda"]);
+        bad.activation[1].parts_mut()[0][3] = lambda as f32;
+        explains(Network::with_activations(bad.theta, bad.tau, bad.activation), &["lambda"]);
     }
     for tau in [0.0, -1.0, f32::NAN] {
         let mut bad = good.clone();
         bad.tau[1] = tau;
-        explains(Network::new(bad.theta, bad.tau, bad.lambda), &["tau", "positive"]);
+        explains(Network::with_activations(bad.theta, bad.tau, bad.activation), &["tau", "positive"]);
     }
     for sigma in [-0.1, f64::NAN, f64::INFINITY] {
         let model = Model { network: good.clone(), sigma, provenance: Provenance::new() };

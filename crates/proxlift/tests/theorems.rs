@@ -3,7 +3,7 @@
 use proxlift::Real;
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
-use proxlift::network::{Architecture, Network, STEP};
+use proxlift::network::{Activation, Architecture, Network, STEP};
 use proxlift::operator::{
     Convolution, Filters, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
@@ -55,9 +55,10 @@ fn images<T: Real>(network: &Network<T>, seed: u64) -> Field<T> {
 
 /// Numbers in the box of each feature, some of them on its faces.
 fn in_the_box(network: &Network<f64>, seed: u64) -> Vec<f64> {
-    let (pixels, features) = (SIDES.0 * SIDES.1, network.lambda.len());
+    let lambda = network.activation[0].knots();
+    let (pixels, features) = (SIDES.0 * SIDES.1, lambda.len());
     let random = random_field::<f64>(SAMPLES * features * pixels, seed);
-    let bound = |i: usize| network.lambda[i / pixels % features];
+    let bound = |i: usize| lambda[i / pixels % features];
     random.iter().enumerate().map(|(i, r)| (0.7 * bound(i) * r).clamp(-bound(i), bound(i))).collect()
 }
 
@@ -105,7 +106,7 @@ fn plus(a: &[f64], scale: f64, b: &[f64]) -> Vec<f64> {
 
 fn clip_to_box(network: &Network<f64>, u: &mut [f64]) {
     let sample = u.len() / SAMPLES;
-    let clip = BoxClip::symmetric(network.lambda.clone()).unwrap();
+    let clip = BoxClip::symmetric(network.activation[0].knots().to_vec()).unwrap();
     u.chunks_mut(sample).for_each(|u| clip.prox_in_place(1.0, u));
 }
 
@@ -162,6 +163,108 @@ fn the_gradients_of_every_block_are_those_of_finite_differences() {
             // The engine's B leaves the indicator out, so this is f, also a little outside the box.
             let mismatch = gradient_mismatch(|u| energy_at(&start, &net, k, u), &gradient, &u, k as u64);
             assert!(mismatch < 1e-7, "{architecture:?} u_{k}: {mismatch:e}");
+        }
+    }
+}
+
+/// The same network with activations of three pieces, different for each layer and feature.
+fn learned(architecture: Architecture) -> Network<f64> {
+    let net = network(architecture, 0.2);
+    let features = architecture.features;
+    let activation = (1..architecture.depth).map(|k| {
+        let random = random_field::<f64>(7 * features, 200 + k as u64);
+        let (knots, slopes) = random.split_at(3 * features);
+        let knots = knots.iter().enumerate().map(|(i, r)| 0.1 * (i % 3 + 1) as f64 + 0.02 * r.tanh());
+        let slopes = slopes.iter().map(|r| 0.5 + 0.4 * r.tanh());
+        Activation::new(3, knots.collect(), slopes.collect()).unwrap()
+    });
+    let activation = activation.collect();
+    Network::with_activations(net.theta, net.tau, activation).unwrap()
+}
+
+/// The network with a part of an activation replaced: 0 for its knots, 1 for its slopes.
+fn with_activation(net: &Network<f64>, k: usize, part: usize, values: &[f64]) -> Network<f64> {
+    let mut net = net.clone();
+    net.activation[k].parts_mut()[part].copy_from_slice(values);
+    net
+}
+
+#[test]
+fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_differences() {
+    for architecture in shapes() {
+        let net = learned(architecture);
+        let mut lifted = Lifted::new(&net, images(&net, 3), images(&net, 4)).unwrap();
+        for k in 1..lifted.u.len() {
+            // Values of the activation at random places.
+            let w = random_field::<f64>(lifted.u[k].to_planar().len(), 20 + k as u64);
+            let w: Vec<_> = w.iter().map(|w| 0.4 * w).collect();
+            let mut places = lifted.u[k].clone();
+            places.load(&w).unwrap();
+            Reference.activate(net.layer(k), &places, &mut lifted.u[k]);
+        }
+        lifted.refresh(&Reference, &net);
+        let start = lifted.clone();
+        let mut gradients = Gradients::zeros(&net, SAMPLES);
+        lifted.theta_gradients(&Reference, &net, MU, &mut gradients.theta);
+        for (k, gradient) in gradients.theta.iter().enumerate() {
+            let f = |weights: &[f64]| {
+                let moved = with_theta(&net, k, weights);
+                let mut lifted = start.clone();
+                lifted.refresh(&Reference, &moved);
+                lifted.energy(&Reference, &moved, MU).total()
+            };
+            let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
+            assert!(mismatch < 1e-6, "{architecture:?} theta_{k}: {mismatch:e}");
+        }
+        for k in 1..architecture.depth {
+            let gradient = lifted.activation_gradient(&net, k);
+            for (part, gradient) in [&gradient.knots, &gradient.slopes].into_iter().enumerate() {
+                let f = |values: &[f64]| {
+                    let moved = with_activation(&net, k - 1, part, values);
+                    start.energy(&Reference, &moved, MU).total()
+                };
+                let at = net.activation[k - 1].clone().parts_mut()[part].to_vec();
+                let mismatch = gradient_mismatch(f, gradient, &at, k as u64);
+                assert!(mismatch < 1e-5, "{architecture:?} activation {k}, part {part}: {mismatch:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the_limit_of_the_lifted_pass() {
+    for architecture in shapes() {
+        let net = learned(architecture);
+        let (z, x) = (images(&net, 1), images(&net, 2));
+        let pass = |rule| {
+            let mut gradients = Gradients::zeros(&net, SAMPLES).with_activations(&net);
+            Reference.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
+            gradients
+        };
+        let gradients = pass(Reverse::Backprop);
+        let loss = |net: &Network<f64>| {
+            let mut output = z.clone();
+            Reference.denoise(net, &z, &mut output);
+            0.5 * squared_distance(output.data(), x.data())
+        };
+        for (k, gradient) in gradients.theta.iter().enumerate() {
+            let f = |weights: &[f64]| loss(&with_theta(&net, k, weights));
+            let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
+            assert!(mismatch < 1e-6, "{architecture:?} theta_{k}: {mismatch:e}");
+        }
+        let mu = 1e-6;
+        let small = pass(Reverse::Lifted { mu });
+        for (k, (gradient, small)) in gradients.activation.iter().zip(&small.activation).enumerate() {
+            let parts = [(&gradient.knots, &small.knots), (&gradient.slopes, &small.slopes)];
+            for (part, (gradient, small)) in parts.into_iter().enumerate() {
+                let f = |values: &[f64]| loss(&with_activation(&net, k, part, values));
+                let at = net.activation[k].clone().parts_mut()[part].to_vec();
+                let mismatch = gradient_mismatch(f, gradient, &at, k as u64);
+                assert!(mismatch < 1e-6, "{architecture:?} activation {k}, part {part}: {mismatch:e}");
+                let small: Vec<f64> = small.iter().map(|g| g / mu).collect();
+                let off = (squared_distance(&small, gradient) / norm_squared(gradient)).sqrt();
+                assert!(off < 1e-3, "{architecture:?} activation {k}, part {part}: {off:e}");
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ impl Observer for Count {
 /// Trains with SGD and returns how many batches were done, and the result.
 fn trained(start: f64) -> (usize, proxlift::Result<()>) {
     let images = ImageSet::embedded_train(8, 32, Channels::Gray, 0).unwrap();
-    let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, seed: 0 };
+    let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, levels: None, seed: 0 };
     let patches = Patches::new(Arc::new(images), spec).unwrap();
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let mut network = Network::glorot(architecture, 0.1, 0).unwrap();

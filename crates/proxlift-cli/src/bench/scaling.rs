@@ -105,6 +105,7 @@ fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {
         count: point.patches,
         augment: true,
         sigma: config.sigma as f32,
+        levels: None,
         seed: config.seed,
     };
     let patches = Patches::new(Arc::clone(pictures), spec)?;

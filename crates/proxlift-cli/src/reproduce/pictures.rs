@@ -74,6 +74,7 @@ impl Pictures {
             count: config.settings.count.unwrap_or(self.train.len()),
             augment,
             sigma: config.sigma as f32,
+            levels: None,
             seed: config.seed,
         };
         Patches::new(Arc::clone(&self.train), spec)

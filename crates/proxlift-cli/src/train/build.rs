@@ -14,7 +14,10 @@ const BETA2: f32 = 0.999;
 /// # Errors
 /// When the sizes make no network.
 pub fn network(config: &Config) -> Result<Network<f32>> {
-    let network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    let mut network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    if let Some(knots) = config.settings.knots {
+        network = network.with_knots(knots);
+    }
     Ok(match constraint(config) {
         Constraint::Free => network,
         Constraint::ZeroMean => network.centered(config.seed),

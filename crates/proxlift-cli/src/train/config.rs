@@ -9,6 +9,9 @@ use proxlift::training::grid::PAPER_RATES;
 use proxlift::{Error, Result};
 use std::path::PathBuf;
 
+/// The most knots that activations are learned with.
+const MOST_KNOTS: usize = 32;
+
 /// Everything that a training depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -104,6 +107,14 @@ impl Config {
         self.architecture.validate()?;
         check_sigma_below_white(self.sigma)?;
         check_not_negative("--lambda", self.lambda)?;
+        self.check_activations()?;
+        if let Some([least, most]) = self.settings.sigma_range
+            && !(0.0 < least && least <= most && self.sigma > 0.0)
+        {
+            return Err(Error::invalid(format!(
+                "--sigma-range is {least},{most}, but it must go up from above zero, and --sigma be above zero"
+            )));
+        }
         let counts = [
             ("epochs", self.epochs),
             ("batch", self.batch),
@@ -146,6 +157,19 @@ impl Config {
         if self.persistent && fresh {
             return Err(Error::invalid(
                 "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_activations(&self) -> Result<()> {
+        let Some(knots) = self.settings.knots else { return Ok(()) };
+        if !(2..=MOST_KNOTS).contains(&knots) {
+            return Err(Error::invalid(format!("--knots is {knots}, but it must be from 2 to {MOST_KNOTS}")));
+        }
+        if self.rate == Rate::Backtracking || self.settings.metric == Some(Metric::GaussNewton) {
+            return Err(Error::invalid(
+                "learned activations take steps with a --rate in the diagonal metric: leave --knots out, or choose these",
             ));
         }
         Ok(())

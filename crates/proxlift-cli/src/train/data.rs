@@ -83,6 +83,7 @@ impl Data {
             count,
             augment: settings.augment == Some(true),
             sigma: config.sigma as f32,
+            levels: settings.sigma_range.map(|range| range.map(|level| level as f32)),
             seed: config.seed,
         };
         let of_data = |e: Error| match &settings.data {

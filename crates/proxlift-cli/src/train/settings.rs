@@ -1,7 +1,7 @@
 //! The settings of a training, each of them a flag and a key of the configuration file.
 
 use super::preset::Preset;
-use crate::flags::number;
+use crate::flags::{number, range};
 use proxlift::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -164,6 +164,10 @@ pub struct Settings {
     /// The noise level, where white is 1
     #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true, help_heading = "Data")]
     pub sigma: Option<f64>,
+    /// Draw the noise level of each patch between two, such as 0.02,0.3, at the contrast where it becomes --sigma: for
+    /// a network whose thresholds scale with the noise, good at all levels between
+    #[arg(long, value_name = "A,B", value_parser = range, allow_negative_numbers = true, help_heading = "Data")]
+    pub sigma_range: Option<[f64; 2]>,
     /// Fresh noise at every visit to a patch
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Data")]
     pub fresh_noise: Option<bool>,
@@ -188,6 +192,10 @@ pub struct Settings {
     /// The threshold that every feature starts with
     #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = "Network")]
     pub lambda: Option<f64>,
+    /// Learn the activations of every layer and feature, piecewise linear with N knots on each side, 2 or more
+    /// [default: the clip at --lambda, fixed]
+    #[arg(long, value_name = "N", help_heading = "Network")]
+    pub knots: Option<usize>,
     /// What the filters are held to
     #[arg(long, help_heading = "Network")]
     pub filters: Option<Filters>,

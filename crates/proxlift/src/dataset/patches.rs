@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
 
 use super::ImageSet;
@@ -21,6 +22,10 @@ pub struct PatchSpec {
     pub augment: bool,
     /// The noise level, on the scale where white is 1.
     pub sigma: f32,
+    /// Where the noise level of each patch is drawn from, between these two, uniformly in its logarithm. The patch is
+    /// then brought to the contrast at which its noise has the level `sigma`: what a network sees whose thresholds
+    /// scale with the noise. Without it every patch has its own contrast.
+    pub levels: Option<[f32; 2]>,
     /// Places, symmetries and noise all follow from it.
     pub seed: u64,
 }
@@ -47,6 +52,13 @@ impl Patches {
     /// The patches of `set`. Images smaller than a patch are passed over with a warning; it is an error if none is left.
     pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
         check_sigma(spec.sigma)?;
+        if let Some([least, most]) = spec.levels
+            && !(least.is_finite() && most.is_finite() && 0.0 < least && least <= most && spec.sigma > 0.0)
+        {
+            return Err(Error::invalid(format!(
+                "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order"
+            )));
+        }
         if spec.size == 0 || spec.count == 0 {
             return Err(Error::invalid(format!("{} patches of size {} are empty", spec.count, spec.size)));
         }
@@ -113,13 +125,18 @@ impl Patches {
         x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(indices).for_each(
             |((x, z), &i)| {
                 self.cut(i, visit.place, x);
-                z.copy_from_slice(x);
                 let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
+                if let Some(levels) = self.spec.levels {
+                    let contrast = self.spec.sigma / level(&mut rng, levels);
+                    x.iter_mut().for_each(|x| *x *= contrast);
+                }
+                z.copy_from_slice(x);
                 add_gaussian_in_place(&mut rng, self.spec.sigma, z);
             },
         );
     }
 
+    /// Cuts patch `i` out.
     fn cut(&self, i: usize, draw: u64, x: &mut [f32]) {
         let image = &self.set.images()[self.usable[i % self.usable.len()]];
         let size = self.spec.size;
@@ -131,4 +148,10 @@ impl Patches {
             turn.copy(&image.plane(c)[top * image.width() + left..], image.width(), plane, size);
         }
     }
+}
+
+/// A noise level between two, uniform in its logarithm.
+fn level(rng: &mut impl Rng, [least, most]: [f32; 2]) -> f32 {
+    let uniform = (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
+    least * (most / least).powf(uniform)
 }

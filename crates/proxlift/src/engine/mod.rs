@@ -5,7 +5,7 @@
 //! | [`Reference`] | checking, `f32` and `f64` | plain loops over pixels, one per formula |
 //! | [`Cpu`] | work, `f32` | fused SIMD kernels chosen at run time, samples and image bands in parallel |
 //!
-//! An engine knows the layer `v = u - tau L (L* u - z)`, `u = clip(v)`, its pull-back and its weight gradient, and
+//! An engine knows the layer `v = u - tau L (L* u - z)`, `u = s(v)`, its pull-back and its weight gradient, and
 //! nothing of energies, optimisers or files. The blocks work on whole batches, so an engine may spread them over
 //! threads, a GPU or ranks. Results do not depend on the number of threads.
 
@@ -17,7 +17,7 @@ pub use cpu::Cpu;
 pub use field::{Aligned, Field, Grid, LANES};
 pub use reference::Reference;
 
-use crate::network::{Layer, Network};
+use crate::network::{ActivationGradient, Layer, Network};
 use crate::operator::Filters;
 use crate::{Error, Real, Result};
 
@@ -50,6 +50,8 @@ impl<T: Real> Reverse<T> {
 pub struct Gradients<T> {
     /// `df/dtheta_k` for `k = 0..=K`.
     pub theta: Vec<Filters<T>>,
+    /// By the knots and slopes of layers `1..K-1`; empty if they are not asked for.
+    pub activation: Vec<ActivationGradient<T>>,
     /// `1/2 ||x^ - x||^2` of each sample at the forward pass.
     pub loss: Vec<f64>,
 }
@@ -62,7 +64,14 @@ impl<T: Real> Gradients<T> {
             zero.weights_mut().fill(T::zero());
             zero
         });
-        Self { theta: theta.collect(), loss: vec![0.0; samples] }
+        Self { theta: theta.collect(), activation: Vec::new(), loss: vec![0.0; samples] }
+    }
+
+    /// The same, with room for the gradients of the activations.
+    #[must_use]
+    pub fn with_activations(mut self, network: &Network<T>) -> Self {
+        self.activation = network.activation.iter().map(|s| s.zero_gradient()).collect();
+        self
     }
 
     /// Checks that these are gradients for `network` and a batch of `samples`.
@@ -74,7 +83,12 @@ impl<T: Real> Gradients<T> {
             )));
         }
         let shape = |f: &Filters<T>| (f.features(), f.channels(), f.size());
-        if !self.theta.iter().map(shape).eq(network.theta.iter().map(shape)) {
+        let knots = |k: &usize| self.activation[*k].knots.len() != network.activation[*k].knots().len();
+        let activations = self.activation.len().min(network.activation.len());
+        if !self.theta.iter().map(shape).eq(network.theta.iter().map(shape))
+            || (!self.activation.is_empty() && self.activation.len() != network.activation.len())
+            || (0..activations).any(|k| knots(&k))
+        {
             return Err(Error::invalid("the gradients were made for a network of another shape"));
         }
         Ok(())

@@ -35,11 +35,6 @@ fn for_each_tap<T: Real>(theta: &Filters<T>, j: usize, mut f: impl FnMut(usize, 
     }
 }
 
-/// `s(v) = prox(v)`, the projection onto `[-lambda, lambda]`.
-fn clip<T: Real>(v: T, lambda: T) -> T {
-    v.min(lambda).max(-lambda)
-}
-
 impl<T: Real> Engine<T> for Reference {
     fn name(&self) -> String {
         "reference".into()
@@ -81,7 +76,7 @@ impl<T: Real> Engine<T> for Reference {
 
     fn activate(&self, layer: Layer<'_, T>, v: &Field<T>, u: &mut Field<T>) {
         for_each_pixel(v, |s, j, y, x| {
-            *u.at_mut(s, j, y, x) = clip(v.at(s, j, y as isize, x as isize), layer.lambda[j]);
+            *u.at_mut(s, j, y, x) = layer.activation.value(j, v.at(s, j, y as isize, x as isize));
         });
     }
 
@@ -106,9 +101,7 @@ impl<T: Real> Engine<T> for Reference {
         penalty.fill(0.0);
         for_each_pixel(u, |s, j, y, x| {
             let (u, v) = (u.at(s, j, y as isize, x as isize), v.at(s, j, y as isize, x as isize));
-            let p = clip(v, layer.lambda[j]);
-            // q(u) + q*(v) - u v without its cancellation: 1/2 (u - p)^2 + (v - p)(p - u).
-            penalty[s] += (T::of(0.5) * (u - p) * (u - p) + (v - p) * (p - u)).to_double();
+            penalty[s] += layer.activation.bregman(j, u, v).to_double();
         });
     }
 
@@ -140,6 +133,9 @@ impl<T: Real> Engine<T> for Reference {
         for theta in &mut gradients.theta {
             theta.weights_mut().fill(T::zero());
         }
+        for (gradient, activation) in gradients.activation.iter_mut().zip(&network.activation) {
+            *gradient = activation.zero_gradient();
+        }
         let feature_field = || Field::zeros(z.samples(), features, z.grid());
         let image_field = || Field::zeros(z.samples(), z.channels(), z.grid());
         let (mut u, mut v, mut r) = (vec![feature_field()], vec![feature_field()], vec![image_field()]);
@@ -169,14 +165,20 @@ impl<T: Real> Engine<T> for Reference {
         back.data_mut().iter_mut().for_each(|b| *b = -weight * *b);
         let (mut d, mut a) = (feature_field(), image_field());
         for k in (1..depth).rev() {
-            let layer = network.layer(k);
+            let (layer, s_k) = (network.layer(k), &network.activation[k - 1]);
             for_each_pixel(&v[k], |s, j, y, x| {
                 let (iy, ix) = (y as isize, x as isize);
-                let (vk, b, lambda) = (v[k].at(s, j, iy, ix), back.at(s, j, iy, ix), layer.lambda[j]);
+                let (vk, b) = (v[k].at(s, j, iy, ix), back.at(s, j, iy, ix));
+                let gradient = gradients.activation.get_mut(k - 1);
                 *d.at_mut(s, j, y, x) = match rule {
-                    Reverse::Backprop if vk.abs() < lambda => b,
-                    Reverse::Backprop => T::zero(),
-                    Reverse::Lifted { .. } => clip(vk, lambda) - clip(vk - b, lambda),
+                    Reverse::Backprop => {
+                        gradient.into_iter().for_each(|gradient| s_k.add_derivative(j, vk, b, gradient));
+                        s_k.slope(j, vk) * b
+                    }
+                    Reverse::Lifted { .. } => {
+                        gradient.into_iter().for_each(|gradient| s_k.add_gradient(j, vk, vk - b, gradient));
+                        s_k.value(j, vk) - s_k.value(j, vk - b)
+                    }
                 };
             });
             self.pullback(layer, &d, &mut a, &mut back);

@@ -1,6 +1,6 @@
 //! Glorot initialisation, and the steps `tau_k = 1.8 / ||L_k||^2`.
 
-use super::{Architecture, Network, STEP};
+use super::{Activation, Architecture, Network, STEP};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
 use crate::{Error, Real, Result};
 use rand_chacha::ChaCha8Rng;
@@ -106,6 +106,14 @@ impl<T: Real> Network<T> {
         self
     }
 
+    /// The network with the clip of every layer written with `knots` knots, which training then moves.
+    pub fn with_knots(mut self, knots: usize) -> Self {
+        for activation in &mut self.activation {
+            *activation = Activation::clip_with_knots(activation.features(), knots, activation.knots()[0]);
+        }
+        self
+    }
+
     /// Weights drawn uniformly from `+-sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010), one threshold for all
     /// features, and the steps that follow.
     ///
@@ -128,8 +136,7 @@ impl<T: Real> Network<T> {
             Filters::new(features, channels, kernel, weights.collect())
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
-        let mut network =
-            Self { theta, tau: vec![T::one(); depth - 1], lambda: vec![T::of(lambda); features] };
+        let mut network = Self::new(theta, vec![T::one(); depth - 1], vec![T::of(lambda); features])?;
         Norms::new(&network, seed).update(&mut network, FIRST_ITERATIONS);
         network.validate()?;
         Ok(network)

@@ -20,8 +20,8 @@ pub struct Jacobian<'a, T: Real> {
     engine: &'a dyn Engine<T>,
     network: &'a Network<T>,
     grid: Grid,
-    /// Where the clip of layer `k = 1..K-1` lets a change through, at index `k - 1`.
-    masks: Vec<Vec<bool>>,
+    /// How much of a change the activation of layer `k = 1..K-1` lets through, at index `k - 1`.
+    masks: Vec<Vec<T>>,
 }
 
 impl<'a, T: Real> Jacobian<'a, T> {
@@ -44,8 +44,11 @@ impl<'a, T: Real> Jacobian<'a, T> {
             let layer = network.layer(k);
             engine.layer(layer, &u, z, &mut r, &mut v);
             engine.activate(layer, &v, &mut u);
-            let planes = v.data().chunks_exact(z.grid().len()).zip(layer.lambda);
-            masks.push(planes.flat_map(|(plane, &most)| plane.iter().map(move |v| v.abs() < most)).collect());
+            let planes = v.data().chunks_exact(z.grid().len()).enumerate();
+            let slope = |(j, plane): (usize, &[T])| -> Vec<T> {
+                plane.iter().map(|&v| layer.activation.slope(j, v)).collect()
+            };
+            masks.push(planes.flat_map(slope).collect());
         }
         Ok(Self { engine, network, grid: z.grid(), masks })
     }
@@ -61,12 +64,8 @@ impl<'a, T: Real> Jacobian<'a, T> {
 }
 
 /// `a <- m a`.
-fn mask<T: Real>(a: &mut Field<T>, m: &[bool]) {
-    for (a, &passes) in a.data_mut().iter_mut().zip(m) {
-        if !passes {
-            *a = T::zero();
-        }
-    }
+fn mask<T: Real>(a: &mut Field<T>, m: &[T]) {
+    a.data_mut().iter_mut().zip(m).for_each(|(a, &m)| *a *= m);
 }
 
 impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {

@@ -7,10 +7,13 @@
 //! x^  = z - L_K* u_{K-1}
 //! ```
 
+mod activation;
 mod init;
 mod jacobian;
 mod model_file;
+mod parts;
 
+pub use activation::{Activation, ActivationGradient};
 pub use init::Norms;
 pub use jacobian::Jacobian;
 pub use model_file::{Model, Provenance};
@@ -117,8 +120,8 @@ pub struct Network<T> {
     pub theta: Vec<Filters<T>>,
     /// `tau_1..tau_{K-1}`; stored, so that inference depends on no random number.
     pub tau: Vec<T>,
-    /// The threshold of each feature: `g* ` is the indicator of `[-lambda_j, lambda_j]`.
-    pub lambda: Vec<T>,
+    /// The activations of layers `1..K-1`.
+    pub activation: Vec<Activation<T>>,
 }
 
 /// One inner layer, as an engine sees it.
@@ -128,17 +131,30 @@ pub struct Layer<'a, T> {
     pub theta: &'a Filters<T>,
     /// `tau_k`.
     pub tau: T,
-    /// The threshold of each feature.
-    pub lambda: &'a [T],
+    /// `s_k`.
+    pub activation: &'a Activation<T>,
 }
 
 impl<T: Real> Network<T> {
-    /// A network from its parts.
+    /// The paper's network from its parts: the clip at `lambda_j` in every layer.
     ///
     /// # Errors
     /// When the parts do not fit together or hold a number that is not finite.
     pub fn new(theta: Vec<Filters<T>>, tau: Vec<T>, lambda: Vec<T>) -> Result<Self> {
-        let network = Self { theta, tau, lambda };
+        let activation = vec![Activation::clip(lambda); tau.len()];
+        Self::with_activations(theta, tau, activation)
+    }
+
+    /// A network from its parts, with an activation for each layer.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn with_activations(
+        theta: Vec<Filters<T>>,
+        tau: Vec<T>,
+        activation: Vec<Activation<T>>,
+    ) -> Result<Self> {
+        let network = Self { theta, tau, activation };
         network.validate()?;
         Ok(network)
     }
@@ -166,21 +182,32 @@ impl<T: Real> Network<T> {
                 architecture.depth - 1
             )));
         }
-        if self.lambda.len() != architecture.features {
+        if self.activation.len() != self.tau.len() {
             return Err(Error::invalid(format!(
-                "{} thresholds given, but {} features",
-                self.lambda.len(),
-                architecture.features
+                "{} activations given, but {} layers",
+                self.activation.len(),
+                self.tau.len()
             )));
+        }
+        for activation in &self.activation {
+            activation.validate()?;
+            if activation.features() != architecture.features {
+                return Err(Error::invalid(format!(
+                    "{} thresholds given, but {} features",
+                    activation.features(),
+                    architecture.features
+                )));
+            }
+        }
+        let pieces = |activation: &Activation<T>| activation.pieces();
+        if !self.activation.windows(2).all(|pair| pieces(&pair[0]) == pieces(&pair[1])) {
+            return Err(Error::invalid("the activations of two layers differ in their number of knots"));
         }
         if self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
             return Err(Error::invalid("a weight is not a finite number"));
         }
         if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
             return Err(Error::invalid("a step tau is not a positive number"));
-        }
-        if self.lambda.iter().any(|l| !(l.is_finite() && *l >= T::zero())) {
-            return Err(Error::invalid("a threshold lambda is negative or not a number"));
         }
         Ok(())
     }
@@ -198,7 +225,12 @@ impl<T: Real> Network<T> {
 
     /// The inner layer `k = 1..K-1`.
     pub fn layer(&self, k: usize) -> Layer<'_, T> {
-        Layer { theta: &self.theta[k], tau: self.tau[k - 1], lambda: &self.lambda }
+        Layer { theta: &self.theta[k], tau: self.tau[k - 1], activation: &self.activation[k - 1] }
+    }
+
+    /// Whether training moves the activations: those with two knots or more. The paper's clip stays as it is.
+    pub fn learns_activations(&self) -> bool {
+        self.activation[0].pieces() > 1
     }
 
     /// The operator of the output, `theta_K`.
@@ -242,12 +274,18 @@ impl<T: Real> Network<T> {
         Ok(())
     }
 
+    /// Multiplies all knots by `factor`: with `G` before, the network is then `z -> factor G(z / factor)`, the same at a
+    /// contrast, and a noise level, so many times higher.
+    pub fn scale_thresholds(&mut self, factor: T) {
+        self.activation.iter_mut().for_each(|activation| activation.scale(factor));
+    }
+
     /// The same network in another precision.
     pub fn cast<U: Real>(&self) -> Network<U> {
         Network {
             theta: self.theta.iter().map(Filters::cast).collect(),
             tau: self.tau.iter().map(|t| U::of(t.to_double())).collect(),
-            lambda: self.lambda.iter().map(|l| U::of(l.to_double())).collect(),
+            activation: self.activation.iter().map(Activation::cast).collect(),
         }
     }
 }

@@ -1,25 +1,19 @@
 //! Model files: safetensors, with everything that inference needs in them.
 //!
-//! | tensor | shape | |
-//! |---|---|---|
-//! | `theta_0` .. `theta_K` | `[J, C, k, k]` | the filters |
-//! | `tau` | `[K - 1]` | the steps |
-//! | `lambda` | `[J]` | the thresholds |
-//!
-//! The metadata hold the `format` ("proxlift"), its `version`, the `architecture` and the `provenance` as JSON, and
-//! the noise level `sigma` that the network was trained for.
+//! The tensors are those of [`parts`](super::parts). The metadata hold the `format` ("proxlift"), its `version` (1 for
+//! the paper's clip, 2 with other activations), the `architecture` and the `provenance` as JSON, and the noise level
+//! `sigma` that the network was trained for.
 
 use super::{Architecture, Network};
 use crate::image::io::write_atomically;
-use crate::operator::Filters;
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// The version of the format that this library writes, and the newest that it reads.
-const VERSION: u32 = 1;
+/// The newest version of the format.
+const VERSION: u32 = 2;
 
 /// No model is larger; a file that is, is not read into memory.
 const MAX_BYTES: u64 = 256 << 20;
@@ -72,25 +66,20 @@ impl Model {
         self.network.validate()?;
         check_sigma(self.sigma)?;
         let architecture = self.network.architecture();
-        let Architecture { features, kernel, channels, .. } = architecture;
+        let version = if self.network.has_one_clip() { 1 } else { VERSION };
         let json = |value: std::result::Result<String, serde_json::Error>| {
             value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
         };
         let metadata = HashMap::from([
             ("format".to_string(), "proxlift".to_string()),
-            ("version".to_string(), VERSION.to_string()),
+            ("version".to_string(), version.to_string()),
             ("architecture".to_string(), json(serde_json::to_string(&architecture))?),
             ("sigma".to_string(), self.sigma.to_string()),
             ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
         ]);
-        let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
-        for (k, theta) in self.network.theta.iter().enumerate() {
-            let shape = vec![features, channels, kernel, kernel];
-            tensors.push((format!("theta_{k}"), shape, to_le_bytes(theta.weights())));
-        }
-        for (name, values) in [("tau", &self.network.tau), ("lambda", &self.network.lambda)] {
-            tensors.push((name.into(), vec![values.len()], to_le_bytes(values)));
-        }
+        let parts = self.network.parts().into_iter();
+        let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
+            parts.map(|(name, shape, values)| (name, shape, to_le_bytes(values))).collect();
         let views = tensors
             .iter()
             .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
@@ -132,22 +121,14 @@ impl Model {
 
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
-        let Architecture { depth, features, kernel, channels } = architecture;
-        let theta = (0..=depth).map(|k| {
-            let shape = [features, channels, kernel, kernel];
-            Filters::new(features, channels, kernel, tensor(&tensors, &format!("theta_{k}"), &shape)?)
-        });
-        let theta = theta.collect::<Result<Vec<_>>>()?;
-        if tensors.len() != depth + 3 {
+        let (network, taken) = Network::from_parts(architecture, |name| tensor(&tensors, name))?;
+        if tensors.len() != taken {
             return Err(Error::invalid(format!(
-                "the model holds {} tensors, but its architecture has {}",
-                tensors.len(),
-                depth + 3
+                "the model holds {} tensors, but its architecture has {taken}",
+                tensors.len()
             )));
         }
-        let tau = tensor(&tensors, "tau", &[depth - 1])?;
-        let lambda = tensor(&tensors, "lambda", &[features])?;
-        Ok(Self { network: Network::new(theta, tau, lambda)?, sigma, provenance })
+        Ok(Self { network, sigma, provenance })
     }
 }
 
@@ -181,18 +162,13 @@ fn parse<V: serde::de::DeserializeOwned>(metadata: &HashMap<String, String>, nam
     serde_json::from_str(text).map_err(|e| Error::invalid(format!("the model's {name} cannot be read: {e}")))
 }
 
-/// The tensor `name`, which must be `f32` of this shape.
-fn tensor(tensors: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-    let view =
-        tensors.tensor(name).map_err(|_| Error::invalid(format!("the model lacks the tensor {name}")))?;
-    if view.dtype() != Dtype::F32 || view.shape() != shape {
-        return Err(Error::invalid(format!(
-            "the tensor {name} is {:?} of shape {:?}, but F32 of shape {shape:?} is needed",
-            view.dtype(),
-            view.shape()
-        )));
+/// The tensor `name`, which must be `f32`.
+fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
+    let Ok(view) = tensors.tensor(name) else { return Ok(None) };
+    if view.dtype() != Dtype::F32 {
+        return Err(Error::invalid(format!("the tensor {name} is {:?}, but F32 is needed", view.dtype())));
     }
-    Ok(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    Ok(Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
 }
 
 fn to_le_bytes(values: &[f32]) -> Vec<u8> {

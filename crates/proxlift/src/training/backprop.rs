@@ -5,7 +5,7 @@ use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::Result;
 use crate::engine::{Engine, Gradients, Reverse};
-use crate::network::{Network, Norms};
+use crate::network::{Activation, Network, Norms};
 use crate::operator::Filters;
 
 /// How a gradient becomes a step.
@@ -72,7 +72,7 @@ impl Trainer for Backprop {
         let mut gradients = take(&mut self.gradients, network, samples);
         engine.training_pass(network, Reverse::Backprop, &batch.z, &batch.x, &mut gradients)?;
         let rate = self.rate.at(progress) as f32;
-        self.moments.descend(network, &gradients.theta, 1.0 / samples as f32, rate, self.descent);
+        self.moments.descend(network, &gradients, 1.0 / samples as f32, rate, self.descent);
         self.constraint.project(network);
         self.norms.update(network, NORM_ITERATIONS);
         let loss = gradients.loss.iter().sum();
@@ -100,7 +100,10 @@ pub(super) fn take(
     network: &Network<f32>,
     samples: usize,
 ) -> Gradients<f32> {
-    kept.take().filter(|g| g.loss.len() == samples).unwrap_or_else(|| Gradients::zeros(network, samples))
+    kept.take().filter(|g| g.loss.len() == samples).unwrap_or_else(|| {
+        let zeros = Gradients::zeros(network, samples);
+        if network.learns_activations() { zeros.with_activations(network) } else { zeros }
+    })
 }
 
 pub(super) fn save_norms(norms: &Norms<f32>, state: &mut Snapshot) {
@@ -125,24 +128,32 @@ pub(super) struct Moments {
 
 impl Moments {
     pub(super) fn new(network: &Network<f32>) -> Self {
-        let zero = || network.theta.iter().map(|t| vec![0.0; t.weights().len()]).collect();
-        Self { mean: zero(), square: zero(), steps: 0.0 }
+        let filters = network.theta.iter().map(|theta| theta.weights().len());
+        let learned: &[_] = if network.learns_activations() { &network.activation } else { &[] };
+        let activations = learned.iter().flat_map(|s| [s.knots().len(), s.slopes().len()]);
+        let zero: Vec<_> = filters.chain(activations).map(|numbers| vec![0.0; numbers]).collect();
+        Self { mean: zero.clone(), square: zero, steps: 0.0 }
     }
 
     /// One step along `scale` times the gradients.
     pub(super) fn descend(
         &mut self,
         network: &mut Network<f32>,
-        gradients: &[Filters<f32>],
+        gradients: &Gradients<f32>,
         scale: f32,
         rate: f32,
         descent: Descent,
     ) {
         self.steps += 1.0;
-        for (k, (theta, gradient)) in network.theta.iter_mut().zip(gradients).enumerate() {
+        let filters = network.theta.iter_mut().map(Filters::weights_mut);
+        let activations = network.activation.iter_mut().flat_map(Activation::parts_mut);
+        let of_filters = gradients.theta.iter().map(Filters::weights);
+        let of_activations = gradients.activation.iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
+        // Without gradients of the activations, these end with the filters.
+        let blocks = filters.chain(activations).zip(of_filters.chain(of_activations));
+        for (k, (weights, gradient)) in blocks.enumerate() {
             let moments = self.mean[k].iter_mut().zip(&mut self.square[k]);
-            let weights = theta.weights_mut().iter_mut().zip(gradient.weights());
-            for ((weight, &g), (mean, square)) in weights.zip(moments) {
+            for ((weight, &g), (mean, square)) in weights.iter_mut().zip(gradient).zip(moments) {
                 let g = scale * g;
                 *weight -= rate
                     * match descent {

@@ -4,7 +4,7 @@
 //!
 //! | tensor | type | |
 //! |---|---|---|
-//! | `network/theta_k`, `network/tau`, `network/lambda` | `f32` | the network, shaped as in a model file |
+//! | `network/theta_k`, `network/tau`, .. | `f32` | the network, as in a model file |
 //! | `state/NAME` | `f32` | the arrays of the trainer's [`Snapshot`] |
 //! | `scalar/NAME` | `f64` | its single numbers |
 //! | `record/NAME` | `f64` | the last [`EpochRecord`] |
@@ -18,7 +18,6 @@ use super::driver::EpochRecord;
 use super::trainer::Snapshot;
 use crate::image::io::write_atomically;
 use crate::network::{Architecture, Network};
-use crate::operator::Filters;
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value, json};
@@ -123,7 +122,6 @@ impl Checkpoint {
     }
 
     fn tensors(&self) -> Vec<(String, Tensor<'_>)> {
-        let Architecture { features, kernel, channels, .. } = self.network.architecture();
         let mut tensors = Vec::new();
         let mut double =
             |kind, name: &str, value| tensors.push((format!("{kind}/{name}"), Tensor::Double(value)));
@@ -133,16 +131,9 @@ impl Checkpoint {
         let mut single = |kind, name: &str, shape, values| {
             tensors.push((format!("{kind}/{name}"), Tensor::Single(shape, values)))
         };
-        for (k, theta) in self.network.theta.iter().enumerate() {
-            single(
-                "network",
-                &format!("theta_{k}"),
-                vec![features, channels, kernel, kernel],
-                theta.weights(),
-            );
+        for (name, shape, values) in self.network.parts() {
+            single("network", &name, shape, values);
         }
-        single("network", "tau", vec![self.network.tau.len()], &self.network.tau);
-        single("network", "lambda", vec![self.network.lambda.len()], &self.network.lambda);
         for (name, values) in &self.state.arrays {
             single("state", name, vec![values.len()], values);
         }
@@ -199,7 +190,11 @@ impl Checkpoint {
                 _ => return Err(unknown(&name)),
             }
         }
-        let network = network(architecture, parts)?;
+        let (network, _) = Network::from_parts(architecture, |name| Ok(parts.remove(name)))
+            .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
+        if let Some(name) = parts.keys().next() {
+            return Err(unknown(name));
+        }
         let settings = text("settings").unwrap_or_default().to_string();
         Ok(Self { network, state, record: record(&fields)?, notes, settings })
     }
@@ -228,27 +223,6 @@ fn sort(tensors: &SafeTensors<'_>) -> Result<(Named<Vec<f32>>, Named<f64>)> {
         }
     }
     Ok((singles, doubles))
-}
-
-fn network(architecture: Architecture, mut parts: BTreeMap<String, Vec<f32>>) -> Result<Network<f32>> {
-    let Architecture { depth, features, kernel, channels } = architecture;
-    let mut part = |name: &str, length: usize| match parts.remove(name) {
-        Some(values) if values.len() == length => Ok(values),
-        _ => Err(Error::invalid(format!(
-            "the checkpoint's {name} is missing or does not fit its architecture"
-        ))),
-    };
-    let theta = (0..=depth)
-        .map(|k| {
-            let weights = part(&format!("theta_{k}"), architecture.layer_parameters())?;
-            Filters::new(features, channels, kernel, weights)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let (tau, lambda) = (part("tau", depth - 1)?, part("lambda", features)?);
-    match parts.keys().next() {
-        Some(name) => Err(unknown(name)),
-        None => Network::new(theta, tau, lambda),
-    }
 }
 
 fn record_fields(record: &EpochRecord) -> Vec<(String, f64)> {

@@ -1,6 +1,6 @@
 //! What the filters are held to: a term of `E` in `theta`, whose backward step is a projection.
 
-use crate::network::Network;
+use crate::network::{Activation, Network};
 use crate::operator::Filters;
 
 /// The set that the filters stay in.
@@ -22,11 +22,12 @@ impl Constraint {
         }
     }
 
-    /// The backward step: projects the filters of `network`.
+    /// The backward step: projects the filters of `network`, and its activations onto proxes.
     pub fn project(self, network: &mut Network<f32>) {
         if self == Self::ZeroMean {
             network.theta.iter_mut().for_each(Filters::center);
         }
+        network.activation.iter_mut().for_each(Activation::project);
     }
 }
 

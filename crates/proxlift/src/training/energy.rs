@@ -16,7 +16,7 @@
 //! ```
 
 use crate::engine::{Engine, Field};
-use crate::network::{Architecture, Network};
+use crate::network::{ActivationGradient, Architecture, Network};
 use crate::operator::Filters;
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -249,6 +249,19 @@ impl<T: Real> Lifted<T> {
             engine.correlate(-tau, &self.r[k], &self.d, gradient);
             engine.correlate(-tau, &self.a, &self.u[k - 1], gradient);
         }
+    }
+
+    /// `dE` by the knots and slopes of layer `k`, summed over the batch; `u` is held.
+    pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> ActivationGradient<T> {
+        let activation = &network.activation[k - 1];
+        let mut gradient = activation.zero_gradient();
+        let len = self.z.grid().len();
+        let values = self.u[k].data().iter().zip(self.v[k].data()).enumerate();
+        for (i, (&u, &v)) in values {
+            let j = i / len % activation.features();
+            activation.add_gradient(j, v, activation.inverse(j, u), &mut gradient);
+        }
+        gradient
     }
 
     /// Recomputes what follows from `theta_k` alone, `u` being held.

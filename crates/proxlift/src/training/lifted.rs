@@ -117,11 +117,11 @@ impl LbFb {
                 }
                 let descent = Descent::Momentum { beta: self.options.inertia };
                 let rate = rate * (1.0 - self.options.inertia);
-                self.moments.descend(network, &gradients.theta, scale, rate, descent);
+                self.moments.descend(network, &gradients, scale, rate, descent);
             }
             None => {
                 let descent = Descent::Adam { beta1: self.options.inertia, beta2: 0.99 };
-                self.moments.descend(network, &gradients.theta, scale, rate, descent);
+                self.moments.descend(network, &gradients, scale, rate, descent);
             }
         }
         self.options.constraint.project(network);

@@ -162,7 +162,7 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
                 continue;
             }
             let layer = network.layer(k.max(1));
-            let active = |j: usize| lifted.v[k.max(1)].at(s, j, y, x).abs() < layer.lambda[j];
+            let active = |j: usize| layer.activation.slope(j, lifted.v[k.max(1)].at(s, j, y, x)) > 0.0;
             for j in (0..features).filter(|&j| active(j)) {
                 let start = rows.len();
                 rows.resize(start + size, 0.0);

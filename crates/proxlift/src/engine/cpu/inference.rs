@@ -3,9 +3,9 @@
 //! A band computes around its rows what the later layers need. The strips of a band exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
-use super::pointwise::{Assign, Clip, InPlace};
-use super::scratch::{Scratch, Shelf};
-use super::stencil::{Layout, Packed, Stencil};
+use super::pointwise::{Assign, InPlace};
+use super::scratch::{Batch, Scratch, Shelf};
+use super::stencil::{Layout, Stencil};
 use crate::engine::{Grid, LANES};
 use crate::network::Network;
 use fearless_simd::{Level, dispatch};
@@ -24,7 +24,7 @@ pub(super) struct Inference<'a> {
     pub level: Level,
     pub shelf: &'a Shelf,
     pub network: &'a Network<f32>,
-    pub packed: &'a [Packed],
+    pub batch: &'a Batch,
 }
 
 /// Rows of a band that one thread works on.
@@ -109,17 +109,17 @@ impl Inference<'_> {
         stencil.pad(&memory.image, &mut memory.z);
         let u = &mut Assign(&mut memory.u[0]);
         let range = 0..part.len();
-        dispatch!(self.level, simd => stencil.convolve(simd, &self.packed[0], &memory.z, range, u));
+        dispatch!(self.level, simd => stencil.convolve(simd, &self.batch.packed[0], &memory.z, range, u));
     }
 
     /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed` and `beyond` more rows of it.
     fn layer(&self, k: usize, needed: Range<usize>, beyond: usize, strip: &mut Strip) {
         let range = strip.numbers(needed, beyond);
         let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
-        let activation = Clip(&self.network.lambda);
+        let activation = &self.batch.activation[k];
         dispatch!(self.level, simd => {
             let u = &mut InPlace { u: &mut u[0], activation };
-            stencil.layer(simd, &self.packed[k], Some(image), range, window, &mut r[0], u);
+            stencil.layer(simd, &self.batch.packed[k], Some(image), range, window, &mut r[0], u);
         });
     }
 
@@ -127,7 +127,7 @@ impl Inference<'_> {
     fn finish(&self, wanted: Range<usize>, strip: &mut Strip) {
         let range = strip.numbers(wanted, 0);
         let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
-        let packed = &self.packed[self.network.theta.len() - 1];
+        let packed = &self.batch.packed[self.network.theta.len() - 1];
         dispatch!(self.level, simd => {
             stencil.residual(simd, packed, (&u[0], Some(image)), range, window, &mut r[0]);
         });

@@ -120,9 +120,10 @@ impl Engine<f32> for Cpu {
         let len = v.grid().len();
         let planes = u.data_mut().par_chunks_mut(len).zip(v.data().par_chunks(len)).enumerate();
         planes.for_each(|(plane, (u, v))| {
-            let lambda = layer.lambda[plane % layer.lambda.len()];
-            for (u, v) in u.iter_mut().zip(v) {
-                *u = v.min(lambda).max(-lambda);
+            let (c, clips) = layer.activation.clips(plane % layer.activation.features());
+            u.iter_mut().zip(v).for_each(|(u, v)| *u = c * v);
+            for (a, l) in clips {
+                u.iter_mut().zip(v).for_each(|(u, v)| *u += a * v.min(l).max(-l));
             }
         });
     }
@@ -153,7 +154,13 @@ impl Engine<f32> for Cpu {
         assert_fits(layer.theta, &[], &[u, v]);
         penalty.par_iter_mut().enumerate().for_each(|(s, penalty)| {
             let (u, v) = (u.sample(s), v.sample(s));
-            *penalty = dispatch!(self.level, simd => bregman(simd, layer.lambda, u, v));
+            *penalty = if layer.activation.is_clip() {
+                dispatch!(self.level, simd => bregman(simd, layer.activation.knots(), u, v))
+            } else {
+                let len = u.len() / layer.activation.features();
+                let values = u.iter().zip(v).enumerate();
+                values.map(|(i, (&u, &v))| f64::from(layer.activation.bregman(i / len, u, v))).sum()
+            };
         });
     }
 
@@ -161,8 +168,7 @@ impl Engine<f32> for Cpu {
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         self.shelf.with_batch(|batch| {
             batch.pack(network, 1.0);
-            let inference =
-                Inference { level: self.level, shelf: &self.shelf, network, packed: &batch.packed };
+            let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
             let strips = rayon::current_num_threads().div_ceil(z.samples().max(1));
             output.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, output)| {
                 inference.image(z.sample(s), z.grid(), strips, output);
@@ -182,14 +188,18 @@ impl Engine<f32> for Cpu {
         gradients.check(network, z.samples())?;
         let architecture = network.architecture();
         let stencil = self.shelf.stencil(architecture, z.grid(), Layout::Planar);
-        let (weights, per_layer) = (architecture.parameters(), architecture.layer_parameters());
+        let (filters, per_layer) = (architecture.parameters(), architecture.layer_parameters());
+        let numbers = architecture.features * (1 + 2 * network.activation[0].pieces());
+        let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
-            batch.gradients.resize(weights * z.samples(), 0.0);
-            let packed = &batch.packed;
-            let slots = batch.gradients.par_chunks_mut(weights).zip(&mut gradients.loss);
-            slots.enumerate().for_each(|(s, (gradient, loss))| {
+            let mut slots = std::mem::take(&mut batch.gradients);
+            slots.resize(weights * z.samples(), 0.0);
+            let (packed, sums) = (&*batch, (weights - filters).min(numbers) * LANES);
+            let slots_and_losses = slots.par_chunks_mut(weights).zip(&mut gradients.loss);
+            slots_and_losses.enumerate().for_each(|(s, (gradient, loss))| {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
+                    scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
                     *loss = dispatch!(self.level, simd => {
                         sample::train(simd, &stencil, network, packed, rule, images, scratch, gradient)
@@ -198,8 +208,14 @@ impl Engine<f32> for Cpu {
             });
             for (k, theta) in gradients.theta.iter_mut().enumerate() {
                 theta.weights_mut().fill(0.0);
-                add_samples(&batch.gradients, weights, k * per_layer, theta.weights_mut());
+                add_samples(&slots, weights, k * per_layer, theta.weights_mut());
             }
+            let mut clips = vec![0.0; weights - filters];
+            add_samples(&slots, weights, filters, &mut clips);
+            for (gradient, clips) in gradients.activation.iter_mut().zip(clips.chunks_exact(numbers)) {
+                pointwise::unpack_gradient(clips, gradient);
+            }
+            batch.gradients = slots;
         });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Memory that is sized once and lent to the passes.
 
+use super::pointwise::PackedActivation;
 use super::stencil::{Layout, Packed, Stencil};
 use crate::engine::{Aligned, Grid};
 use crate::network::{Architecture, Network};
@@ -24,6 +25,8 @@ pub(super) struct Scratch {
     pub v: Vec<Aligned<f32>>,
     /// What the reverse sweep carries; empty in inference.
     pub d: Aligned<f32>,
+    /// Sums of the gradients of one layer's activations; sized by whoever learns them.
+    pub sums: Vec<f32>,
 }
 
 impl Scratch {
@@ -41,6 +44,7 @@ impl Scratch {
             u: (0..layers).map(|_| Aligned::zeros(features)).collect(),
             v: (0..layers).map(|k| trained(if k == 0 { 0 } else { features })).collect(),
             d: trained(features),
+            sums: Vec::new(),
         }
     }
 }
@@ -50,7 +54,9 @@ impl Scratch {
 pub(super) struct Batch {
     /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight.
     pub packed: Vec<Packed>,
-    /// Gradients, `[sample][k][j][c][t]`.
+    /// The activations of layers `1..K-1`, at their index.
+    pub activation: Vec<PackedActivation>,
+    /// Gradients of each sample: `[k][j][c][t]` of the filters, then `[k][j][number]` of the activations.
     pub gradients: Vec<f32>,
 }
 
@@ -65,6 +71,10 @@ impl Batch {
                 k => -network.tau[k - 1],
             };
             packed.pack(theta, scale);
+        }
+        self.activation.resize_with(depth, PackedActivation::default);
+        for (packed, activation) in self.activation[1..].iter_mut().zip(&network.activation) {
+            packed.pack(activation);
         }
     }
 }

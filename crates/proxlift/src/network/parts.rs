@@ -1,0 +1,89 @@
+//! A network as named arrays: what model files and checkpoints hold.
+//!
+//! | name | shape | |
+//! |---|---|---|
+//! | `theta_0` .. `theta_K` | `[J, C, k, k]` | the filters |
+//! | `tau` | `[K - 1]` | the steps |
+//! | `lambda` | `[J]` | the thresholds, where every layer has the same clip |
+//! | `knots_1` .. `knots_{K-1}`, `slopes_1` .. | `[J, M]`, `[J, M + 1]` | else, the activations |
+
+use super::{Activation, Architecture, Network};
+use crate::operator::Filters;
+use crate::{Error, Result};
+
+/// A name, a shape and the numbers.
+pub(crate) type Part<'a> = (String, Vec<usize>, &'a [f32]);
+
+impl Network<f32> {
+    /// Whether every layer has the same clip, as in the paper.
+    pub(crate) fn has_one_clip(&self) -> bool {
+        self.activation.iter().all(|s| s.is_clip() && *s == self.activation[0])
+    }
+
+    /// The arrays of the network.
+    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+        let Architecture { features, kernel, channels, .. } = self.architecture();
+        let shape = || vec![features, channels, kernel, kernel];
+        let theta = self.theta.iter().enumerate();
+        let mut parts: Vec<Part<'_>> =
+            theta.map(|(k, theta)| (format!("theta_{k}"), shape(), theta.weights())).collect();
+        parts.push(("tau".into(), vec![self.tau.len()], &self.tau));
+        if self.has_one_clip() {
+            parts.push(("lambda".into(), vec![features], self.activation[0].knots()));
+            return parts;
+        }
+        for (k, activation) in self.activation.iter().enumerate() {
+            let pieces = activation.pieces();
+            parts.push((format!("knots_{}", k + 1), vec![features, pieces], activation.knots()));
+            parts.push((format!("slopes_{}", k + 1), vec![features, pieces + 1], activation.slopes()));
+        }
+        parts
+    }
+
+    /// The network of these arrays, and how many of them it took; `part` gives one by its name, if there is one.
+    ///
+    /// # Errors
+    /// When an array is missing, or is no part of a network of this architecture.
+    pub(crate) fn from_parts(
+        architecture: Architecture,
+        mut part: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
+    ) -> Result<(Self, usize)> {
+        let Architecture { depth, features, kernel, channels } = architecture;
+        let mut taken = 0;
+        let mut take = |name: &str| {
+            let values = part(name)?;
+            taken += usize::from(values.is_some());
+            Ok::<_, Error>(values)
+        };
+        fn needed(values: Option<Vec<f32>>, name: &str, length: usize) -> Result<Vec<f32>> {
+            let values = values.ok_or_else(|| Error::invalid(format!("it lacks the tensor {name}")))?;
+            if values.len() == length {
+                return Ok(values);
+            }
+            Err(Error::invalid(format!("the tensor {name} has another shape than the architecture needs")))
+        }
+        let theta = (0..=depth).map(|k| {
+            let name = format!("theta_{k}");
+            let weights = needed(take(&name)?, &name, architecture.layer_parameters())?;
+            Filters::new(features, channels, kernel, weights)
+        });
+        let theta = theta.collect::<Result<Vec<_>>>()?;
+        let tau = needed(take("tau")?, "tau", depth - 1)?;
+        let network = match take("lambda")? {
+            Some(lambda) => Self::new(theta, tau, lambda)?,
+            None => {
+                let activation = (1..depth).map(|k| {
+                    let (knots, slopes) = (format!("knots_{k}"), format!("slopes_{k}"));
+                    let values = take(&knots)?;
+                    let pieces = values.as_ref().map_or(0, |values| values.len() / features);
+                    let knots = needed(values, &knots, pieces * features)?;
+                    let slopes = needed(take(&slopes)?, &slopes, (pieces + 1) * features)?;
+                    Activation::new(pieces, knots, slopes)
+                });
+                let activation = activation.collect::<Result<Vec<_>>>()?;
+                Self::with_activations(theta, tau, activation)?
+            }
+        };
+        Ok((network, taken))
+    }
+}
