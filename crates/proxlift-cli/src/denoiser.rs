@@ -124,7 +124,7 @@ impl Denoiser {
             network.scale_thresholds(scale as f32);
         }
         // Scaled thresholds may have left what a float can hold.
-        let network = Network::with_activations(network.theta, network.tau, network.activation)?;
+        network.validate()?;
         let mut denoiser = Self::from_network(network, target);
         if scale != 1.0 {
             let trained = model.sigma;

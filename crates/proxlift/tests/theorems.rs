@@ -3,7 +3,7 @@
 use proxlift::Real;
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
-use proxlift::network::{Activation, Architecture, Network, STEP};
+use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};
 use proxlift::operator::{
     Convolution, Filters, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
@@ -231,10 +231,19 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
     }
 }
 
+/// Learned activations, unrolled from every algorithm, free and bounded.
+fn family(architecture: Architecture) -> Vec<Network<f64>> {
+    use Unrolling::*;
+    let all = [DualForwardBackward, Inertial, ChambollePock, StronglyConvex].into_iter();
+    all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))
+        .map(|(unrolling, bounded)| Network { unrolling, bounded, ..learned(architecture) })
+        .collect()
+}
+
 #[test]
 fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the_limit_of_the_lifted_pass() {
-    for architecture in shapes() {
-        let net = learned(architecture);
+    for net in shapes().into_iter().flat_map(family) {
+        let what = (net.architecture(), net.unrolling, net.bounded);
         let (z, x) = (images(&net, 1), images(&net, 2));
         let pass = |rule| {
             let mut gradients = Gradients::zeros(&net, SAMPLES).with_activations(&net);
@@ -250,7 +259,7 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
         for (k, gradient) in gradients.theta.iter().enumerate() {
             let f = |weights: &[f64]| loss(&with_theta(&net, k, weights));
             let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
-            assert!(mismatch < 1e-6, "{architecture:?} theta_{k}: {mismatch:e}");
+            assert!(mismatch < 1e-6, "{what:?} theta_{k}: {mismatch:e}");
         }
         let mu = 1e-6;
         let small = pass(Reverse::Lifted { mu });
@@ -260,10 +269,10 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
                 let f = |values: &[f64]| loss(&with_activation(&net, k, part, values));
                 let at = net.activation[k].clone().parts_mut()[part].to_vec();
                 let mismatch = gradient_mismatch(f, gradient, &at, k as u64);
-                assert!(mismatch < 1e-6, "{architecture:?} activation {k}, part {part}: {mismatch:e}");
+                assert!(mismatch < 1e-6, "{what:?} activation {k}, part {part}: {mismatch:e}");
                 let small: Vec<f64> = small.iter().map(|g| g / mu).collect();
                 let off = (squared_distance(&small, gradient) / norm_squared(gradient)).sqrt();
-                assert!(off < 1e-3, "{architecture:?} activation {k}, part {part}: {off:e}");
+                assert!(off < 1e-3, "{what:?} activation {k}, part {part}: {off:e}");
             }
         }
     }
@@ -642,6 +651,43 @@ fn a_deep_tied_network_reaches_the_variational_solution() {
             last = distance;
         }
         assert!(last < 1e-6, "{last}");
+    }
+}
+
+#[test]
+fn every_unrolling_reaches_the_variational_solution_the_accelerated_ones_sooner() {
+    let (theta, lambda, depth) = (differences(), 0.3, 100);
+    let z = random_field::<f64>(SIDES.0 * SIDES.1, 6);
+    let norm = norm(&theta, SIDES);
+    let to_the_end = StopRule::Gap { tolerance: 1e-13, max_iterations: 200_000, check_every: 50 };
+    let (solution, _, _) =
+        solve(&theta, &z, &DualParams::for_norm(1.01 * norm, Inertia::Nesterov, to_the_end), lambda);
+    let distance = |unrolling: Unrolling| {
+        let tau = (1..depth).map(|k| 0.99 * unrolling.step(k) / (norm * norm)).collect();
+        let net = Network { tau, unrolling, ..tied(&theta, 1.0, lambda, depth) };
+        squared_distance(&unrolled(&Reference, &net, &z), &solution)
+    };
+    let plain = distance(Unrolling::DualForwardBackward);
+    assert!(plain < 1e-2, "{plain:e}");
+    assert!(distance(Unrolling::ChambollePock) < 1e-2, "{:e}", distance(Unrolling::ChambollePock));
+    for unrolling in [Unrolling::Inertial, Unrolling::StronglyConvex] {
+        let accelerated = distance(unrolling);
+        assert!(accelerated < plain, "{unrolling:?}: {accelerated:e} against {plain:e}");
+    }
+}
+
+#[test]
+fn a_bounded_network_solves_the_bounded_problem() {
+    // With no penalty but the box, the solution is the projection of the image, whatever the layers do.
+    let z = random_field::<f64>(SIDES.0 * SIDES.1, 6);
+    for unrolling in [Unrolling::DualForwardBackward, Unrolling::StronglyConvex] {
+        let mut net = Network { unrolling, bounded: true, ..tied(&differences(), 0.1, 0.0, 12) };
+        let x = unrolled(&Reference, &net, &z);
+        let projected = z.iter().map(|z| z.clamp(0.0, 1.0));
+        assert!(x.iter().zip(projected).all(|(x, p)| (x - p).abs() < 0.02), "{unrolling:?}");
+        // With one, it stays in the box.
+        net.activation.fill(Activation::clip(vec![0.2; 2]));
+        assert!(unrolled(&Reference, &net, &z).iter().all(|x| (0.0..=1.0).contains(x)));
     }
 }
 

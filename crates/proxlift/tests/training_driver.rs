@@ -30,7 +30,7 @@ fn trained(start: f64) -> (usize, proxlift::Result<()>) {
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let mut network = Network::glorot(architecture, 0.1, 0).unwrap();
     let rate = Rate { start, schedule: Schedule::Constant };
-    let mut trainer = Backprop::new(&network, Descent::Sgd, rate, Constraint::Free, 0);
+    let mut trainer = Backprop::new(&network, Descent::Sgd, rate, Constraint::FREE, 0);
     let plan = Plan {
         epochs: 2,
         batch: 2,

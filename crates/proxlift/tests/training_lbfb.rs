@@ -46,7 +46,7 @@ const PAPER: Options = Options {
     u_step: UStep::Closed,
     inertia: 0.0,
     inner: 1,
-    constraint: Constraint::Free,
+    constraint: Constraint::FREE,
 };
 
 #[test]
@@ -67,14 +67,14 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
         Options { u_step: UStep::Backtracked, auxiliary: persistent, ..PAPER },
         Options { u_step: UStep::Minimiser, ..PAPER },
         Options { u_step: UStep::Minimiser, mu: 10.0, auxiliary: persistent, ..PAPER },
-        Options { u_step: UStep::Minimiser, constraint: Constraint::ZeroMean, ..PAPER },
-        Options { constraint: Constraint::ZeroMean, metric: MetricKind::GaussNewton, ..PAPER },
-        Options { constraint: Constraint::ZeroMean, order: Order::Simultaneous, ..PAPER },
+        Options { u_step: UStep::Minimiser, constraint: Constraint::ZERO_MEAN, ..PAPER },
+        Options { constraint: Constraint::ZERO_MEAN, metric: MetricKind::GaussNewton, ..PAPER },
+        Options { constraint: Constraint::ZERO_MEAN, order: Order::Simultaneous, ..PAPER },
         Options { theta_steps: ThetaSteps::Global, ..PAPER },
         Options { theta_steps: ThetaSteps::Global, metric: MetricKind::GaussNewton, ..PAPER },
     ] {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
-        if options.constraint == Constraint::ZeroMean {
+        if options.constraint == Constraint::ZERO_MEAN {
             network = network.centered(1);
         }
         let mut trainer = LbFb::new(&network, options, 1).unwrap();
@@ -93,7 +93,7 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
             }
             last = report.loss;
         }
-        if options.constraint == Constraint::ZeroMean {
+        if options.constraint == Constraint::ZERO_MEAN {
             for filter in network.theta.iter().flat_map(|theta| theta.weights().chunks(9)) {
                 assert!(filter.iter().sum::<f32>().abs() < 1e-5, "{options:?}: {filter:?}");
             }

@@ -1,9 +1,9 @@
 //! Configuration -> trainer.
 
 use super::config::Config;
-use super::settings::{Filters, Metric, Order, Rate, ThetaSteps, Trainer, UStep};
+use super::settings::{Filters, Metric, Order, Rate, Start, ThetaSteps, Trainer, UStep, Unrolling};
 use proxlift::Result;
-use proxlift::network::Network;
+use proxlift::network::{self, Network};
 use proxlift::training::{self, Auxiliary, Backprop, Constraint, Descent, LbFb, MetricKind, Options, Steps};
 
 /// Adam's memory of squares.
@@ -14,21 +14,38 @@ const BETA2: f32 = 0.999;
 /// # Errors
 /// When the sizes make no network.
 pub fn network(config: &Config) -> Result<Network<f32>> {
-    let mut network = Network::glorot(config.architecture, config.lambda, config.seed)?;
+    let start = match config.settings.start {
+        Some(Start::Cosines) => Network::cosines,
+        None | Some(Start::Random) => Network::glorot,
+    };
+    let mut network = start(config.architecture, config.lambda, config.seed)?;
     if let Some(knots) = config.settings.knots {
         network = network.with_knots(knots);
     }
-    Ok(match constraint(config) {
-        Constraint::Free => network,
-        Constraint::ZeroMean => network.centered(config.seed),
-    })
+    network.bounded = config.settings.bounded == Some(true);
+    let constraint = constraint(config);
+    if constraint.tied {
+        let first = network.theta[1].clone();
+        network.theta.fill(first);
+    }
+    if constraint.zero_mean {
+        network = network.centered(config.seed);
+    }
+    Ok(network.unrolled(unrolling(config), config.seed))
+}
+
+fn unrolling(config: &Config) -> network::Unrolling {
+    match config.settings.unrolling {
+        None | Some(Unrolling::DualForwardBackward) => network::Unrolling::DualForwardBackward,
+        Some(Unrolling::Inertial) => network::Unrolling::Inertial,
+        Some(Unrolling::ChambollePock) => network::Unrolling::ChambollePock,
+        Some(Unrolling::StronglyConvex) => network::Unrolling::StronglyConvex,
+    }
 }
 
 fn constraint(config: &Config) -> Constraint {
-    match config.settings.filters {
-        Some(Filters::ZeroMean) => Constraint::ZeroMean,
-        _ => Constraint::Free,
-    }
+    let settings = &config.settings;
+    Constraint { zero_mean: settings.filters == Some(Filters::ZeroMean), tied: settings.tied == Some(true) }
 }
 
 /// The trainer of `config` for `samples` patches.

@@ -108,6 +108,11 @@ impl Config {
         check_sigma_below_white(self.sigma)?;
         check_not_negative("--lambda", self.lambda)?;
         self.check_activations()?;
+        if self.settings.bounded == Some(true) && self.settings.sigma_range.is_some() {
+            return Err(Error::invalid(
+                "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out",
+            ));
+        }
         if let Some([least, most]) = self.settings.sigma_range
             && !(0.0 < least && least <= most && self.sigma > 0.0)
         {
@@ -166,11 +171,6 @@ impl Config {
         let Some(knots) = self.settings.knots else { return Ok(()) };
         if !(2..=MOST_KNOTS).contains(&knots) {
             return Err(Error::invalid(format!("--knots is {knots}, but it must be from 2 to {MOST_KNOTS}")));
-        }
-        if self.rate == Rate::Backtracking || self.settings.metric == Some(Metric::GaussNewton) {
-            return Err(Error::invalid(
-                "learned activations take steps with a --rate in the diagonal metric: leave --knots out, or choose these",
-            ));
         }
         Ok(())
     }

@@ -63,6 +63,30 @@ pub enum Filters {
     ZeroMean,
 }
 
+/// How the filters start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Drawn from --seed (Glorot)
+    Random,
+    /// Cosines from low to high frequencies: a shrinkage of cosine coefficients to begin with
+    Cosines,
+}
+
+/// What the network is unrolled from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unrolling {
+    /// Dual forward-backward, as the paper has it
+    DualForwardBackward,
+    /// Its inertial version: momentum on the features
+    Inertial,
+    /// Chambolle-Pock: memory and extrapolation on the image
+    ChambollePock,
+    /// Chambolle-Pock accelerated by strong convexity
+    StronglyConvex,
+}
+
 /// How long the steps of the auxiliary variables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -196,6 +220,18 @@ pub struct Settings {
     /// [default: the clip at --lambda, fixed]
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub knots: Option<usize>,
+    /// How the filters start [default: random]
+    #[arg(long, help_heading = "Network")]
+    pub start: Option<Start>,
+    /// The algorithm that the network is unrolled from [default: dual-forward-backward]
+    #[arg(long, help_heading = "Network")]
+    pub unrolling: Option<Unrolling>,
+    /// Keep the estimate in [0, 1] in every layer
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
+    pub bounded: Option<bool>,
+    /// One operator and one activation for all layers
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
+    pub tied: Option<bool>,
     /// What the filters are held to
     #[arg(long, help_heading = "Network")]
     pub filters: Option<Filters>,

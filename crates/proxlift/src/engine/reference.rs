@@ -1,7 +1,7 @@
 //! The plain engine: one loop per formula, to be checked by eye. Every other engine is held to it.
 
 use super::{Engine, Field, Gradients, Reverse, assert_fits};
-use crate::network::{Architecture, Layer, Network};
+use crate::network::{Architecture, Layer, Network, Primal};
 use crate::operator::Filters;
 use crate::{Real, Result};
 
@@ -101,22 +101,15 @@ impl<T: Real> Engine<T> for Reference {
         penalty.fill(0.0);
         for_each_pixel(u, |s, j, y, x| {
             let (u, v) = (u.at(s, j, y as isize, x as isize), v.at(s, j, y as isize, x as isize));
-            penalty[s] += layer.activation.bregman(j, u, v).to_double();
+            penalty[s] += layer.activation.bregman(j, u, v);
         });
     }
 
     fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>) {
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
-        let Architecture { depth, features, .. } = network.architecture();
-        let mut u = Field::zeros(z.samples(), features, z.grid());
-        let (mut v, mut r) = (u.clone(), z.clone());
-        self.lift(&network.theta[0], z, &mut u);
-        for k in 1..depth {
-            self.layer(network.layer(k), &u, z, &mut r, &mut v);
-            self.activate(network.layer(k), &v, &mut u);
-        }
-        self.residual(network.last(), &u, z, output);
-        output.data_mut().iter_mut().for_each(|x| *x = -*x);
+        let pass = Pass::forward(self, network, z);
+        let r = &pass.r[network.theta.len() - 1];
+        output.data_mut().iter_mut().zip(r.data()).for_each(|(x, &r)| *x = -r);
     }
 
     fn training_pass(
@@ -129,41 +122,33 @@ impl<T: Real> Engine<T> for Reference {
     ) -> Result<()> {
         network.check_pair(z, x)?;
         gradients.check(network, z.samples())?;
-        let Architecture { depth, features, .. } = network.architecture();
         for theta in &mut gradients.theta {
             theta.weights_mut().fill(T::zero());
         }
         for (gradient, activation) in gradients.activation.iter_mut().zip(&network.activation) {
             *gradient = activation.zero_gradient();
         }
-        let feature_field = || Field::zeros(z.samples(), features, z.grid());
-        let image_field = || Field::zeros(z.samples(), z.channels(), z.grid());
-        let (mut u, mut v, mut r) = (vec![feature_field()], vec![feature_field()], vec![image_field()]);
+        let Pass { y, u, v, q, r, seen } = Pass::forward(self, network, z);
+        let depth = network.theta.len() - 1;
+        let lifted = matches!(rule, Reverse::Lifted { .. });
 
-        self.lift(&network.theta[0], z, &mut u[0]);
-        for k in 1..depth {
-            let (mut vk, mut rk, mut uk) = (feature_field(), image_field(), feature_field());
-            self.layer(network.layer(k), &u[k - 1], z, &mut rk, &mut vk);
-            self.activate(network.layer(k), &vk, &mut uk);
-            u.push(uk);
-            v.push(vk);
-            r.push(rk);
-        }
-        let mut e = image_field();
-        self.residual(network.last(), &u[depth - 1], z, &mut e);
-        for (e, &x) in e.data_mut().iter_mut().zip(x.data()) {
-            *e = -*e - x;
-        }
+        let mut e = z.clone();
+        let output = r[depth].data().iter().zip(x.data());
+        e.data_mut().iter_mut().zip(output).for_each(|(e, (&r, &x))| *e = -r - x);
         for (s, loss) in gradients.loss.iter_mut().enumerate() {
             *loss = 0.5 * e.sample(s).iter().map(|e| e.to_double().powi(2)).sum::<f64>();
         }
 
-        let weight = rule.loss_weight();
-        self.correlate(-weight, &e, &u[depth - 1], &mut gradients.theta[depth]);
-        let mut back = feature_field();
-        self.lift(network.last(), &e, &mut back);
-        back.data_mut().iter_mut().for_each(|b| *b = -weight * *b);
-        let (mut d, mut a) = (feature_field(), image_field());
+        // What the convolution's input, L* y and r_{k-1} get; for the output, the first is the loss by r_K.
+        let mut rho = e;
+        rho.data_mut().iter_mut().for_each(|e| *e *= -rule.loss_weight());
+        let (mut to_image, mut carried) = (z.clone(), zeros_like(z));
+        reverse_images(network.primal(depth), &q[depth], &rho, lifted, &mut to_image, &mut carried);
+        self.correlate(T::one(), &to_image, &u[depth - 1], &mut gradients.theta[depth]);
+        let mut back = zeros_like(&u[0]);
+        self.lift(network.last(), &to_image, &mut back);
+
+        let (mut d, mut inertia) = (zeros_like(&u[0]), zeros_like(&u[0]));
         for k in (1..depth).rev() {
             let (layer, s_k) = (network.layer(k), &network.activation[k - 1]);
             for_each_pixel(&v[k], |s, j, y, x| {
@@ -181,11 +166,92 @@ impl<T: Real> Engine<T> for Reference {
                     }
                 };
             });
-            self.pullback(layer, &d, &mut a, &mut back);
-            self.correlate(-layer.tau, &r[k], &d, &mut gradients.theta[k]);
-            self.correlate(-layer.tau, &a, &u[k - 1], &mut gradients.theta[k]);
+            self.residual(layer.theta, &d, &zeros_like(z), &mut rho);
+            rho.data_mut().iter_mut().for_each(|rho| *rho *= -layer.tau);
+            reverse_images(network.primal(k), &q[k], &rho, lifted, &mut to_image, &mut carried);
+            self.correlate(-layer.tau, &seen[k], &d, &mut gradients.theta[k]);
+            self.correlate(T::one(), &to_image, &y[k - 1], &mut gradients.theta[k]);
+            self.lift(layer.theta, &to_image, &mut back);
+            let alpha = network.momentum(k).inertia;
+            let all = back.data_mut().iter_mut().zip(d.data()).zip(inertia.data_mut());
+            for ((back, &d), inertia) in all {
+                let by_y = d + *back;
+                *back = (T::one() + alpha) * by_y + *inertia;
+                *inertia = -alpha * by_y;
+            }
         }
         self.correlate(T::one(), z, &back, &mut gradients.theta[0]);
         Ok(())
+    }
+}
+
+fn zeros_like<T: Real>(field: &Field<T>) -> Field<T> {
+    Field::zeros(field.samples(), field.channels(), field.grid())
+}
+
+/// The image part of a layer backwards: from `rho`, and from what `r_k` gets from later layers (`carried`, which is
+/// replaced by what `r_{k-1}` gets), to what `L_k* y` gets.
+fn reverse_images<T: Real>(
+    primal: Primal<T>,
+    q: &Field<T>,
+    rho: &Field<T>,
+    lifted: bool,
+    to_image: &mut Field<T>,
+    carried: &mut Field<T>,
+) {
+    let all = to_image.data_mut().iter_mut().zip(carried.data_mut()).zip(q.data()).zip(rho.data());
+    for (((to_image, carried), &q), &rho) in all {
+        (*to_image, *carried) = primal.reverse(q, rho, *carried, lifted);
+    }
+}
+
+/// All variables of the forward pass, named as in [`Unrolling`](crate::network::Unrolling); `seen` is what the
+/// convolution sees, `r_k + gamma_k (r_k - r_{k-1})`. The fields at 0 that have no meaning are zero.
+struct Pass<T: Real> {
+    y: Vec<Field<T>>,
+    u: Vec<Field<T>>,
+    v: Vec<Field<T>>,
+    q: Vec<Field<T>>,
+    r: Vec<Field<T>>,
+    seen: Vec<Field<T>>,
+}
+
+impl<T: Real> Pass<T> {
+    fn forward(engine: &Reference, network: &Network<T>, z: &Field<T>) -> Self {
+        let Architecture { depth, features, .. } = network.architecture();
+        let blank = Field::zeros(z.samples(), features, z.grid());
+        let mut first = blank.clone();
+        engine.lift(&network.theta[0], z, &mut first);
+        let (mut y, mut u, mut v) = (vec![first.clone()], vec![first], vec![blank.clone()]);
+        let none = zeros_like(z);
+        let (mut q, mut r, mut seen) = (vec![none.clone()], vec![none.clone()], vec![none.clone()]);
+        for k in 1..=depth {
+            let primal = network.primal(k);
+            let (mut q_k, mut r_k, mut seen_k) = (none.clone(), none.clone(), none.clone());
+            engine.residual(&network.theta[k], &y[k - 1], z, &mut q_k);
+            let images = q_k.data_mut().iter_mut().zip(r_k.data_mut()).zip(seen_k.data_mut());
+            for (((q, r), seen), &before) in images.zip(r[k - 1].data()) {
+                *q = primal.blend(*q, before);
+                *r = primal.bound(*q);
+                *seen = primal.extrapolate(*r, before);
+            }
+            if k < depth {
+                let (layer, alpha) = (network.layer(k), network.momentum(k + 1).inertia);
+                let (mut v_k, mut u_k) = (blank.clone(), blank.clone());
+                engine.lift(layer.theta, &seen_k, &mut v_k);
+                v_k.data_mut().iter_mut().zip(y[k - 1].data()).for_each(|(v, &y)| *v = y - layer.tau * *v);
+                engine.activate(layer, &v_k, &mut u_k);
+                let mut y_k = u_k.clone();
+                let pairs = y_k.data_mut().iter_mut().zip(u[k - 1].data());
+                pairs.for_each(|(y, &before)| *y += alpha * (*y - before));
+                v.push(v_k);
+                u.push(u_k);
+                y.push(y_k);
+            }
+            q.push(q_k);
+            r.push(r_k);
+            seen.push(seen_k);
+        }
+        Self { y, u, v, q, r, seen }
     }
 }

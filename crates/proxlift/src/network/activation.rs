@@ -152,18 +152,20 @@ impl<T: Real> Activation<T> {
         clips.fold(c, |sum, (a, l)| if t.abs() < l { sum + a } else { sum })
     }
 
-    /// `q_j*(t)`, the antiderivative of `s_j`.
-    pub fn potential(&self, j: usize, t: T) -> T {
+    /// `q_j*(t)`, the antiderivative of `s_j`, in double precision: penalties are small differences of it.
+    pub fn potential(&self, j: usize, t: f64) -> f64 {
         let (c, clips) = self.clips(j);
-        clips.fold(T::of(0.5) * c * t * t, |sum, (a, l)| sum + a * huber(t, l))
+        let start = 0.5 * c.to_double() * t * t;
+        clips.fold(start, |sum, (a, l)| sum + a.to_double() * huber(t, l.to_double()))
     }
 
     /// A `w` with `s_j(w) = u`; the last knot where `u` is beyond all values.
-    pub fn inverse(&self, j: usize, u: T) -> T {
+    pub fn inverse(&self, j: usize, u: f64) -> f64 {
         let slopes = &self.slopes[j * (self.pieces + 1)..][..=self.pieces];
         let knots = &self.knots[j * self.pieces..][..self.pieces];
-        let (mut start, mut value, mut slope) = (T::zero(), T::zero(), slopes[self.pieces]);
-        for (&inside, &knot) in slopes.iter().zip(knots) {
+        let (mut start, mut value, mut slope) = (0.0, 0.0, slopes[self.pieces].to_double());
+        for (inside, knot) in slopes.iter().zip(knots) {
+            let (inside, knot) = (inside.to_double(), knot.to_double());
             let end = value + inside * (knot - start);
             if u.abs() < end {
                 slope = inside;
@@ -171,18 +173,19 @@ impl<T: Real> Activation<T> {
             }
             (start, value) = (knot, end);
         }
-        let w = if slope > T::zero() { start + (u.abs() - value) / slope } else { start };
-        if u < T::zero() { -w } else { w }
+        let w = if slope > 0.0 { start + (u.abs() - value) / slope } else { start };
+        w.copysign(u)
     }
 
     /// `B_j(u, v) = q(u) + q*(v) - u v`, for `u` among the values of `s_j`. For a clip, without the indicator of the
     /// box, so that it is smooth beyond it as well.
-    pub fn bregman(&self, j: usize, u: T, v: T) -> T {
+    pub fn bregman(&self, j: usize, u: T, v: T) -> f64 {
         if self.pieces == 1 && self.slopes[2 * j] == T::one() && self.slopes[2 * j + 1] == T::zero() {
             // Without cancellation: 1/2 (u - p)^2 + (v - p)(p - u).
             let p = clip(v, self.knots[j]);
-            return T::of(0.5) * (u - p) * (u - p) + (v - p) * (p - u);
+            return (T::of(0.5) * (u - p) * (u - p) + (v - p) * (p - u)).to_double();
         }
+        let (u, v) = (u.to_double(), v.to_double());
         let w = self.inverse(j, u);
         self.potential(j, v) - self.potential(j, w) - u * (v - w)
     }
@@ -205,9 +208,11 @@ impl<T: Real> Activation<T> {
         let half = T::of(0.5);
         let m = self.pieces;
         let (knots, slopes) = (&mut gradient.knots[j * m..], &mut gradient.slopes[j * (m + 1)..]);
-        slopes[m] += half * (v * v - w * w);
+        slopes[m] += half * (v - w) * (v + w);
         for (i, (a, l)) in self.clips(j).1.enumerate() {
-            let by_clip = huber(v, l) - huber(w, l);
+            // huber(v) - huber(w), without cancellation.
+            let (p, q) = (clip(v, l), clip(w, l));
+            let by_clip = half * ((p - q) * (v + w - p - q) + (p + q) * (v - w));
             slopes[i] += by_clip;
             slopes[i + 1] -= by_clip;
             knots[i] += a * ((v.abs() - l).max(T::zero()) - (w.abs() - l).max(T::zero()));
@@ -236,9 +241,9 @@ fn clip<T: Real>(t: T, l: T) -> T {
 }
 
 /// The antiderivative of [`clip`].
-fn huber<T: Real>(t: T, l: T) -> T {
+fn huber(t: f64, l: f64) -> f64 {
     let p = clip(t, l);
-    p * (t - T::of(0.5) * p)
+    p * (t - 0.5 * p)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Glorot initialisation, and the steps `tau_k = 1.8 / ||L_k||^2`.
 
-use super::{Activation, Architecture, Network, STEP};
+use super::{Activation, Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
 use crate::{Error, Real, Result};
 use rand_chacha::ChaCha8Rng;
@@ -37,14 +37,14 @@ impl<T: Real> Norms<T> {
     /// are zero keeps its step.
     pub fn update(&mut self, network: &mut Network<T>, iterations: usize) {
         let params = NormParams { tolerance: 1e-3, max_iterations: iterations };
-        let inner = &network.theta[1..=self.states.len()];
-        let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner);
+        let (inner, unrolling) = (&network.theta[1..=self.states.len()], network.unrolling);
+        let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner).enumerate();
         // Layers are independent, so that no bit depends on the threads.
-        layers.for_each(|((state, tau), theta)| {
+        layers.for_each(|(i, ((state, tau), theta))| {
             let gram = autocorrelation(theta);
             let squared = spectral_norm(&on_square(&gram), state, &params).norm;
             if squared > T::zero() {
-                *tau = T::of(STEP) / squared;
+                *tau = T::of(unrolling.step(i + 1)) / squared;
             }
         });
     }
@@ -106,6 +106,13 @@ impl<T: Real> Network<T> {
         self
     }
 
+    /// The network unrolled from another algorithm, with the steps that follow.
+    pub fn unrolled(mut self, unrolling: Unrolling, seed: u64) -> Self {
+        self.unrolling = unrolling;
+        Norms::new(&self, seed).update(&mut self, FIRST_ITERATIONS);
+        self
+    }
+
     /// The network with the clip of every layer written with `knots` knots, which training then moves.
     pub fn with_knots(mut self, knots: usize) -> Self {
         for activation in &mut self.activation {
@@ -146,6 +153,7 @@ impl<T: Real> Network<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::STEP;
     use crate::operator::{LinearOperator, convolution_norm_bound};
 
     #[test]

@@ -3,27 +3,30 @@
 //! ```text
 //! u_0 = L_0 z
 //! v_k = u_{k-1} - tau_k L_k (L_k* u_{k-1} - z)      k = 1..K-1     (eq:def-E-lay)
-//! u_k = prox_{tau_k g*}(v_k) = clip(v_k)
+//! u_k = prox_{tau_k g*}(v_k) = s_k(v_k)
 //! x^  = z - L_K* u_{K-1}
 //! ```
+//!
+//! In the paper `s_k` is the clip at `lambda`; [`Activation`] has the family, and [`Unrolling`] the other algorithms that
+//! a network can be unrolled from.
 
 mod activation;
+mod cosine;
 mod init;
 mod jacobian;
 mod model_file;
 mod parts;
+mod unrolling;
 
 pub use activation::{Activation, ActivationGradient};
 pub use init::Norms;
 pub use jacobian::Jacobian;
 pub use model_file::{Model, Provenance};
+pub use unrolling::{Momentum, Primal, STEP, Unrolling};
 
 use crate::engine::{Field, Grid};
 use crate::operator::Filters;
 use crate::{Error, Real, Result};
-
-/// `tau_k ||L_k||^2`: below 2, so that every layer is non-expansive.
-pub const STEP: f64 = 1.8;
 
 /// The sizes of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -122,6 +125,10 @@ pub struct Network<T> {
     pub tau: Vec<T>,
     /// The activations of layers `1..K-1`.
     pub activation: Vec<Activation<T>>,
+    /// What the layers are unrolled from.
+    pub unrolling: Unrolling,
+    /// Whether the estimate of the image stays in `[0, 1]` in every layer.
+    pub bounded: bool,
 }
 
 /// One inner layer, as an engine sees it.
@@ -154,12 +161,16 @@ impl<T: Real> Network<T> {
         tau: Vec<T>,
         activation: Vec<Activation<T>>,
     ) -> Result<Self> {
-        let network = Self { theta, tau, activation };
+        let network = Self { theta, tau, activation, unrolling: Unrolling::default(), bounded: false };
         network.validate()?;
         Ok(network)
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Checks that the parts fit together and hold finite numbers only.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn validate(&self) -> Result<()> {
         let (Some(first), 3..) = (self.theta.first(), self.theta.len()) else {
             return Err(Error::invalid(format!(
                 "the depth K is {}, but it must be at least 2",
@@ -228,6 +239,25 @@ impl<T: Real> Network<T> {
         Layer { theta: &self.theta[k], tau: self.tau[k - 1], activation: &self.activation[k - 1] }
     }
 
+    /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.
+    pub fn momentum(&self, k: usize) -> Momentum<T> {
+        let momentum = self.unrolling.momentum(k);
+        if k + 1 < self.theta.len() {
+            return momentum;
+        }
+        Momentum { inertia: T::zero(), extrapolation: T::zero(), ..momentum }
+    }
+
+    /// The image part of layer `k = 1..K`.
+    pub fn primal(&self, k: usize) -> Primal<T> {
+        Primal { momentum: self.momentum(k), bounded: self.bounded }
+    }
+
+    /// Whether this is plain dual forward-backward, whose layers see only the one before them.
+    pub fn is_plain(&self) -> bool {
+        self.unrolling == Unrolling::DualForwardBackward && !self.bounded
+    }
+
     /// Whether training moves the activations: those with two knots or more. The paper's clip stays as it is.
     pub fn learns_activations(&self) -> bool {
         self.activation[0].pieces() > 1
@@ -286,6 +316,8 @@ impl<T: Real> Network<T> {
             theta: self.theta.iter().map(Filters::cast).collect(),
             tau: self.tau.iter().map(|t| U::of(t.to_double())).collect(),
             activation: self.activation.iter().map(Activation::cast).collect(),
+            unrolling: self.unrolling,
+            bounded: self.bounded,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Model files: safetensors, with everything that inference needs in them.
 //!
 //! The tensors are those of [`parts`](super::parts). The metadata hold the `format` ("proxlift"), its `version` (1 for
-//! the paper's clip, 2 with other activations), the `architecture` and the `provenance` as JSON, and the noise level
-//! `sigma` that the network was trained for.
+//! the paper's network, 2 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
+//! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`.
 
 use super::{Architecture, Network};
 use crate::image::io::write_atomically;
@@ -66,17 +66,21 @@ impl Model {
         self.network.validate()?;
         check_sigma(self.sigma)?;
         let architecture = self.network.architecture();
-        let version = if self.network.has_one_clip() { 1 } else { VERSION };
+        let version = if self.network.has_one_clip() && self.network.is_plain() { 1 } else { VERSION };
         let json = |value: std::result::Result<String, serde_json::Error>| {
             value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
         };
-        let metadata = HashMap::from([
+        let mut metadata = HashMap::from([
             ("format".to_string(), "proxlift".to_string()),
             ("version".to_string(), version.to_string()),
             ("architecture".to_string(), json(serde_json::to_string(&architecture))?),
             ("sigma".to_string(), self.sigma.to_string()),
             ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
         ]);
+        if version > 1 {
+            metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
+            metadata.insert("bounded".into(), self.network.bounded.to_string());
+        }
         let parts = self.network.parts().into_iter();
         let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
             parts.map(|(name, shape, values)| (name, shape, to_le_bytes(values))).collect();
@@ -121,12 +125,16 @@ impl Model {
 
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
-        let (network, taken) = Network::from_parts(architecture, |name| tensor(&tensors, name))?;
+        let (mut network, taken) = Network::from_parts(architecture, |name| tensor(&tensors, name))?;
         if tensors.len() != taken {
             return Err(Error::invalid(format!(
                 "the model holds {} tensors, but its architecture has {taken}",
                 tensors.len()
             )));
+        }
+        if metadata.contains_key("unrolling") {
+            (network.unrolling, network.bounded) =
+                (parse(metadata, "unrolling")?, parse(metadata, "bounded")?);
         }
         Ok(Self { network, sigma, provenance })
     }

@@ -71,6 +71,7 @@ impl Trainer for Backprop {
         let samples = batch.z.samples();
         let mut gradients = take(&mut self.gradients, network, samples);
         engine.training_pass(network, Reverse::Backprop, &batch.z, &batch.x, &mut gradients)?;
+        self.constraint.tie(&mut gradients);
         let rate = self.rate.at(progress) as f32;
         self.moments.descend(network, &gradients, 1.0 / samples as f32, rate, self.descent);
         self.constraint.project(network);

@@ -106,6 +106,8 @@ impl Checkpoint {
             "version": VERSION.to_string(),
             "architecture": serde_json::to_string(&self.network.architecture())?,
             "settings": self.settings,
+            "unrolling": serde_json::to_string(&self.network.unrolling)?,
+            "bounded": self.network.bounded.to_string(),
         });
         let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
         let mut start = 0;
@@ -190,8 +192,11 @@ impl Checkpoint {
                 _ => return Err(unknown(&name)),
             }
         }
-        let (network, _) = Network::from_parts(architecture, |name| Ok(parts.remove(name)))
+        let (mut network, _) = Network::from_parts(architecture, |name| Ok(parts.remove(name)))
             .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
+        if let Some(unrolling) = text("unrolling").and_then(|text| serde_json::from_str(text).ok()) {
+            (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
+        }
         if let Some(name) = parts.keys().next() {
             return Err(unknown(name));
         }

@@ -1,38 +1,62 @@
-//! What the filters are held to: a term of `E` in `theta`, whose backward step is a projection.
+//! What the parameters are held to: terms of `E` in `theta` and the activations, whose backward step is a projection.
 
+use crate::engine::Gradients;
 use crate::network::{Activation, Network};
 use crate::operator::Filters;
 
-/// The set that the filters stay in.
+/// The set that the parameters stay in; activations stay proxes whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Constraint {
-    /// All filters, as the paper has it.
-    #[default]
-    Free,
+pub struct Constraint {
     /// Filters that do not see a constant, `sum_t w[j,c,t] = 0`. The mean of an image is far larger than its details:
     /// a filter that sees it has a block of large curvature, in which the majorant allows short steps only.
-    ZeroMean,
+    pub zero_mean: bool,
+    /// One operator and one activation for all layers; the network must start so.
+    pub tied: bool,
 }
 
 impl Constraint {
+    /// All filters, as the paper has it.
+    pub const FREE: Self = Self { zero_mean: false, tied: false };
+    /// Filters of zero mean.
+    pub const ZERO_MEAN: Self = Self { zero_mean: true, tied: false };
+
     /// The gradient along the set. The set is a subspace, so steps along it stay in it.
     pub fn along(self, gradient: &mut Filters<f32>) {
-        if self == Self::ZeroMean {
+        if self.zero_mean {
             gradient.center();
+        }
+    }
+
+    /// For tied layers, replaces the gradients of all by their mean, so that all take the same step.
+    pub fn tie(self, gradients: &mut Gradients<f32>) {
+        if self.tied {
+            average(gradients.theta.iter_mut().map(Filters::weights_mut).collect());
+            average(gradients.activation.iter_mut().map(|g| g.knots.as_mut_slice()).collect());
+            average(gradients.activation.iter_mut().map(|g| g.slopes.as_mut_slice()).collect());
         }
     }
 
     /// The backward step: projects the filters of `network`, and its activations onto proxes.
     pub fn project(self, network: &mut Network<f32>) {
-        if self == Self::ZeroMean {
+        if self.zero_mean {
             network.theta.iter_mut().for_each(Filters::center);
         }
         network.activation.iter_mut().for_each(Activation::project);
     }
 }
 
+/// Replaces all rows by their mean.
+fn average(mut rows: Vec<&mut [f32]>) {
+    let count = rows.len() as f32;
+    for i in 0..rows.first().map_or(0, |row| row.len()) {
+        let mean = rows.iter().map(|row| row[i]).sum::<f32>() / count;
+        rows.iter_mut().for_each(|row| row[i] = mean);
+    }
+}
+
 impl std::fmt::Display for Constraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Self::ZeroMean { ", filters of zero mean" } else { "" })
+        f.write_str(if self.zero_mean { ", filters of zero mean" } else { "" })?;
+        f.write_str(if self.tied { ", all layers tied" } else { "" })
     }
 }

@@ -259,7 +259,7 @@ impl<T: Real> Lifted<T> {
         let values = self.u[k].data().iter().zip(self.v[k].data()).enumerate();
         for (i, (&u, &v)) in values {
             let j = i / len % activation.features();
-            activation.add_gradient(j, v, activation.inverse(j, u), &mut gradient);
+            activation.add_gradient(j, v, T::of(activation.inverse(j, u.to_double())), &mut gradient);
         }
         gradient
     }

@@ -17,9 +17,9 @@ use super::options::{Auxiliary, Options, Order, Steps};
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use super::u_steps::USearch;
-use crate::Result;
 use crate::engine::{Engine, Gradients, Reverse};
 use crate::network::{Network, Norms};
+use crate::{Error, Result};
 use std::sync::Arc;
 
 /// What a falling weight of the loss falls to, as a share of its start.
@@ -62,6 +62,13 @@ impl LbFb {
     /// When the options contradict each other or are out of range.
     pub fn new(network: &Network<f32>, options: Options, seed: u64) -> Result<Self> {
         options.validate()?;
+        let plain = matches!(options.steps, Steps::Rate(_)) && options.metric == MetricKind::Diagonal;
+        if !plain && !(network.is_plain() && !network.learns_activations() && !options.constraint.tied) {
+            return Err(Error::invalid(
+                "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, learned \
+                 activations and tied layers take steps with a rate in the diagonal metric",
+            ));
+        }
         let kept = match options.auxiliary {
             Auxiliary::Anchored => Vec::new(),
             Auxiliary::Persistent { samples } => vec![Arc::default(); samples],
@@ -108,6 +115,7 @@ impl LbFb {
         let mut gradients = take(&mut self.gradients, network, samples);
         engine.training_pass(network, Reverse::Lifted { mu }, &batch.z, &batch.x, &mut gradients)?;
         let loss = gradients.loss.iter().sum();
+        self.options.constraint.tie(&mut gradients);
         // The gradients are proportional to mu; divided by it, rates mean the same for every mu.
         let scale = 1.0 / (mu * samples as f32);
         match &self.metric {

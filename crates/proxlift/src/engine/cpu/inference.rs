@@ -4,9 +4,10 @@
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
 use super::pointwise::{Assign, InPlace};
+use super::primal::Between;
 use super::scratch::{Batch, Scratch, Shelf};
 use super::stencil::{Layout, Stencil};
-use crate::engine::{Grid, LANES};
+use crate::engine::{Aligned, Grid, LANES};
 use crate::network::Network;
 use fearless_simd::{Level, dispatch};
 use rayon::prelude::*;
@@ -61,7 +62,7 @@ impl Inference<'_> {
             // What a strip needs of u_k beyond its rows for the rest of the group, and the output after the last.
             let beyond = |k: usize| radius * (2 * (end - 1 - k) + usize::from(end == depth));
             if first > 1 {
-                exchange(&mut strips, beyond(first - 1));
+                exchange(&mut strips, beyond(first - 1), self.network);
             }
             strips.par_iter_mut().for_each(|strip| {
                 for k in first..end {
@@ -91,7 +92,8 @@ impl Inference<'_> {
             let around = widen(&rows, beyond + radius, grid.height());
             let part = Grid::new(around.len(), grid.width(), radius).expect("a strip has rows");
             let stencil = self.shelf.stencil(self.network.architecture(), part, Layout::Chunked);
-            let memory = self.shelf.take(&stencil, false);
+            let mut memory = self.shelf.take(&stencil, false);
+            memory.remember(&stencil, self.network);
             start = rows.end;
             strips.push(Strip { rows, around, stencil, memory });
         }
@@ -110,26 +112,44 @@ impl Inference<'_> {
         let u = &mut Assign(&mut memory.u[0]);
         let range = 0..part.len();
         dispatch!(self.level, simd => stencil.convolve(simd, &self.batch.packed[0], &memory.z, range, u));
+        if self.network.unrolling.remembers().0 {
+            memory.y[0].copy_from_slice(&memory.u[0]);
+        }
     }
 
     /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed` and `beyond` more rows of it.
     fn layer(&self, k: usize, needed: Range<usize>, beyond: usize, strip: &mut Strip) {
         let range = strip.numbers(needed, beyond);
-        let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
+        let Strip { stencil, memory: Scratch { window, image, r, u, y, q, .. }, .. } = strip;
         let activation = &self.batch.activation[k];
+        let between = &mut self.between(k, q);
+        let alpha = self.network.momentum(k + 1).inertia;
+        let before = if self.network.unrolling.remembers().0 { y.first_mut() } else { None };
         dispatch!(self.level, simd => {
-            let u = &mut InPlace { u: &mut u[0], activation };
-            stencil.layer(simd, &self.batch.packed[k], Some(image), range, window, &mut r[0], u);
+            let inertia = before.map(|before| (alpha, &mut **before));
+            let u = &mut InPlace { u: &mut u[0], activation, inertia };
+            stencil.layer(simd, &self.batch.packed[k], Some(image), between, range, window, &mut r[0], u);
         });
+    }
+
+    /// The image part of layer `k`.
+    fn between<'a>(&self, k: usize, q: &'a mut [Aligned<f32>]) -> Between<'a> {
+        match q.first_mut() {
+            Some(q) if self.network.bounded || self.network.unrolling.remembers().1 => {
+                Between::Forward { primal: self.network.primal(k), q }
+            }
+            _ => Between::Nothing,
+        }
     }
 
     /// `-x^ = L_K* u_{K-1} - z` on the strip's part of `wanted`, left in its residual.
     fn finish(&self, wanted: Range<usize>, strip: &mut Strip) {
         let range = strip.numbers(wanted, 0);
-        let Strip { stencil, memory: Scratch { window, image, r, u, .. }, .. } = strip;
+        let Strip { stencil, memory: Scratch { window, image, r, u, q, .. }, .. } = strip;
+        let between = &mut self.between(self.network.theta.len() - 1, q);
         let packed = &self.batch.packed[self.network.theta.len() - 1];
         dispatch!(self.level, simd => {
-            stencil.residual(simd, packed, (&u[0], Some(image)), range, window, &mut r[0]);
+            stencil.residual(simd, packed, (&u[0], Some(image)), between, range, window, &mut r[0]);
         });
     }
 }
@@ -160,22 +180,33 @@ impl Strip {
     }
 }
 
-/// Copies `rows` rows of `u` on both sides of each border between strips to the strip beyond it.
-fn exchange(strips: &mut [Strip], rows: usize) {
+/// Copies `rows` rows of `u`, and of what layers remember, on both sides of each border between strips to the strip
+/// beyond it.
+fn exchange(strips: &mut [Strip], rows: usize, network: &Network<f32>) {
     for i in 1..strips.len() {
         let (above, below) = strips.split_at_mut(i);
         let (above, below) = (&mut above[i - 1], &mut below[0]);
         let border = below.rows.start;
-        send(above, below, border - rows..border);
-        send(below, above, border..border + rows);
+        send(above, below, border - rows..border, network);
+        send(below, above, border..border + rows, network);
     }
 }
 
-fn send(from: &Strip, to: &mut Strip, rows: Range<usize>) {
+fn send(from: &Strip, to: &mut Strip, rows: Range<usize>, network: &Network<f32>) {
     let stride = to.stencil.grid.stride();
     let numbers = (rows.start - to.around.start) * stride..(rows.end - to.around.start) * stride;
     let first = (rows.start - from.around.start) * stride;
-    to.stencil.copy(numbers, &mut to.memory.u[0], &from.stencil, first, &from.memory.u[0]);
+    let (features, images) = network.unrolling.remembers();
+    to.stencil.copy(numbers.clone(), &mut to.memory.u[0], &from.stencil, first, &from.memory.u[0]);
+    if features {
+        to.stencil.copy(numbers.clone(), &mut to.memory.y[0], &from.stencil, first, &from.memory.y[0]);
+    }
+    if images {
+        let (len, other) = (to.stencil.grid.len(), from.stencil.grid.len());
+        let planes = to.memory.q[0].chunks_exact_mut(len).zip(from.memory.q[0].chunks_exact(other));
+        planes
+            .for_each(|(to, from)| to[numbers.clone()].copy_from_slice(&from[first..first + numbers.len()]));
+    }
 }
 
 /// `rows`, `more` rows above and below, inside an image of `height` rows.

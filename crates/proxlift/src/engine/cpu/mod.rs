@@ -7,6 +7,7 @@ mod inference;
 mod kernels;
 pub mod peak;
 mod pointwise;
+mod primal;
 mod sample;
 mod scratch;
 mod stencil;
@@ -19,6 +20,7 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use inference::Inference;
 use kernels::correlate;
 use pointwise::{Apart, Assign};
+use primal::Between;
 use rayon::prelude::*;
 use scratch::Shelf;
 use std::sync::Arc;
@@ -98,7 +100,9 @@ impl Engine<f32> for Cpu {
                     let input = (u.sample(s), Some(z.sample(s)));
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
                     let range = 0..stencil.grid.len();
-                    dispatch!(self.level, simd => stencil.residual(simd, packed, input, range, window, padded));
+                    dispatch!(self.level, simd => {
+                        stencil.residual(simd, packed, input, &mut Between::Nothing, range, window, padded)
+                    });
                     stencil.unpad(padded, r);
                 });
             });
@@ -159,7 +163,7 @@ impl Engine<f32> for Cpu {
             } else {
                 let len = u.len() / layer.activation.features();
                 let values = u.iter().zip(v).enumerate();
-                values.map(|(i, (&u, &v))| f64::from(layer.activation.bregman(i / len, u, v))).sum()
+                values.map(|(i, (&u, &v))| layer.activation.bregman(i / len, u, v)).sum()
             };
         });
     }
@@ -243,7 +247,8 @@ impl Cpu {
                     let range = 0..stencil.grid.len();
                     let epilogue = &mut Apart { u: u.sample(s), v };
                     dispatch!(self.level, simd => {
-                        stencil.layer(simd, packed, z, range, window, padded, epilogue)
+                        let between = &mut Between::Nothing;
+                        stencil.layer(simd, packed, z, between, range, window, padded, epilogue)
                     });
                     stencil.unpad(padded, r);
                 });

@@ -199,10 +199,12 @@ impl Epilogue for Assign<'_> {
     }
 }
 
-/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back.
+/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back. With inertia `alpha`, what is
+/// in place is `y = u + alpha (u - before)`, and `u` takes the place of `before`.
 pub(super) struct InPlace<'a, A> {
     pub u: &'a mut [f32],
     pub activation: A,
+    pub inertia: Option<(f32, &'a mut [f32])>,
 }
 
 impl<A: Activation> Fused for InPlace<'_, A> {
@@ -228,8 +230,15 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
 
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+        let mut u = self.activation.apply(simd, row, sum);
+        if let Some((alpha, before)) = &mut self.inertia {
+            let before = &mut before[at..at + S::f32s::LEN];
+            let moved = u - S::f32s::from_slice(simd, before);
+            u.store_slice(before);
+            u = moved.mul_add(S::f32s::splat(simd, *alpha), u);
+        }
         // SAFETY: the caller's promise.
-        unsafe { store::<S>(self.activation.apply(simd, row, sum), self.u, at) };
+        unsafe { store::<S>(u, self.u, at) };
     }
 }
 
@@ -267,12 +276,20 @@ impl Epilogue for Apart<'_> {
     }
 }
 
-/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training.
+/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` is `y`.
 pub(super) struct Forward<'a, A> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
     pub activation: A,
+    pub inertia: Option<Inertia<'a>>,
+}
+
+/// `y+ = u+ + alpha (u+ - u)`.
+pub(super) struct Inertia<'a> {
+    pub alpha: f32,
+    pub u: &'a [f32],
+    pub y: &'a mut [f32],
 }
 
 impl<A: Activation> Fused for Forward<'_, A> {
@@ -283,7 +300,11 @@ impl<A: Activation> Fused for Forward<'_, A> {
 
 impl<A: Activation> Epilogue for Forward<'_, A> {
     fn planes(&mut self) -> &mut [f32] {
-        self.next
+        // Of `u` only what is at pixels is used when layers go on from `y`.
+        match &mut self.inertia {
+            Some(inertia) => inertia.y,
+            None => self.next,
+        }
     }
 
     fn len(&self) -> usize {
@@ -301,7 +322,13 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
         // SAFETY: the caller's promise.
         unsafe {
             store::<S>(sum, self.v, at);
-            store::<S>(self.activation.apply(simd, row, sum), self.next, at);
+            let next = self.activation.apply(simd, row, sum);
+            store::<S>(next, self.next, at);
+            if let Some(Inertia { alpha, u, y }) = &mut self.inertia {
+                let moved = next - S::f32s::from_slice(simd, &u[at..at + S::f32s::LEN]);
+                let faster = moved.mul_add(S::f32s::splat(simd, *alpha), next);
+                faster.store_slice(&mut y[at..at + S::f32s::LEN]);
+            }
         }
     }
 }
@@ -314,6 +341,8 @@ pub(super) struct Backward<'a, 'b, const FROM_ZERO: bool> {
     pub rule: Reverse<f32>,
     /// Where the gradients of the activation go, if they are asked for.
     pub learn: Option<&'a mut Learn<'b>>,
+    /// With inertia: `alpha`, and what `u` gets from the layer after next, to be replaced by what the one before gets.
+    pub inertia: Option<(f32, &'a mut [f32])>,
 }
 
 impl<const FROM_ZERO: bool> Fused for Backward<'_, '_, FROM_ZERO> {
@@ -344,7 +373,13 @@ impl<const FROM_ZERO: bool> Epilogue for Backward<'_, '_, FROM_ZERO> {
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
         // SAFETY: the caller's promise.
-        let (back, v) = (sum, unsafe { load(simd, self.v, at) });
+        let (mut back, v) = (sum, unsafe { load(simd, self.v, at) });
+        if let Some((alpha, carried)) = &mut self.inertia {
+            let carried = &mut carried[at..at + S::f32s::LEN];
+            let faster = back * S::f32s::splat(simd, *alpha);
+            back += faster + S::f32s::from_slice(simd, carried);
+            (-faster).store_slice(carried);
+        }
         if let Some(learn) = &mut self.learn {
             let pixel = at - row * learn.mask.len();
             let back = back * S::f32s::from_slice(simd, &learn.mask[pixel..pixel + S::f32s::LEN]);

@@ -1,10 +1,11 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
 use super::kernels::correlate;
-use super::pointwise::{Assign, Backward, Forward, Identity, InPlace, Learn};
+use super::pointwise::{Assign, Backward, Forward, Identity, InPlace, Inertia, Learn};
+use super::primal::Between;
 use super::scratch::{Batch, Scratch};
 use super::stencil::Stencil;
-use crate::engine::Reverse;
+use crate::engine::{Aligned, Reverse};
 use crate::network::Network;
 use fearless_simd::Simd;
 
@@ -26,26 +27,44 @@ pub(super) fn train<S: Simd>(
     let len = stencil.grid.len();
     let all = 0..len;
     let weight = rule.loss_weight();
-    let Scratch { window, z: padded, a, r, u, v, d, sums, .. } = scratch;
+    scratch.remember(stencil, network);
+    let Scratch { window, z: padded, a, r, u, v, d, sums, y, q, carried, .. } = scratch;
+    let (inertial, remembers) = network.unrolling.remembers();
+    let images = remembers || network.bounded;
     let taps = stencil.image_offsets.as_slice();
     let per_layer = network.theta[0].weights().len();
     gradients.fill(0.0);
     let (gradients, activation_gradients) = gradients.split_at_mut((depth + 1) * per_layer);
     let learns = !activation_gradients.is_empty();
 
-    // Forward: u_0 = L_0 z, then v_k, u_k with their residuals r_k.
+    // Forward: u_0 = L_0 z, then v_k, u_k with what their convolution saw.
     stencil.pad(z, padded);
     stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Assign(&mut u[0]));
+    if inertial {
+        y[0].copy_from_slice(&u[0]);
+    }
     for k in 1..depth {
         let (before, after) = u.split_at_mut(k);
-        let epilogue =
-            &mut Forward { u: &before[k - 1], v: &mut v[k], next: &mut after[0], activation: &activation[k] };
-        stencil.layer(simd, &packed[k], Some(z), all.clone(), window, &mut r[k], epilogue);
+        let (u_before, next) = (&before[k - 1], &mut after[0]);
+        let mut source: &[f32] = u_before;
+        let mut inertia = None;
+        if inertial {
+            let (before, after) = y.split_at_mut(k);
+            source = &before[k - 1];
+            let alpha = network.momentum(k + 1).inertia;
+            inertia = Some(Inertia { alpha, u: u_before, y: &mut after[0] });
+        }
+        let between = &mut if images { remembered(network, k, q) } else { Between::Nothing };
+        let epilogue = &mut Forward { u: source, v: &mut v[k], next, activation: &activation[k], inertia };
+        stencil.layer(simd, &packed[k], Some(z), between, all.clone(), window, &mut r[k], epilogue);
     }
+    // What the layers went on from; that of the output is u_{K-1} itself.
+    let y: &[Aligned<f32>] = if inertial { y } else { u };
 
     // The output and its error e = x^ - x.
     let e = a;
-    stencil.residual(simd, &packed[depth], (&u[depth - 1], Some(z)), all.clone(), window, e);
+    let between = &mut if images { remembered(network, depth, q) } else { Between::Nothing };
+    stencil.residual(simd, &packed[depth], (&y[depth - 1], Some(z)), between, all.clone(), window, e);
     let margin = stencil.grid.margin();
     let mut loss = 0.0;
     for (e, x) in e.chunks_exact_mut(stencil.padded()).zip(x.chunks_exact(len)) {
@@ -57,11 +76,24 @@ pub(super) fn train<S: Simd>(
 
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
-    correlate(simd, -weight, &u[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
+    carried.0.fill(0.0);
+    carried.1.fill(0.0);
+    let (carried_features, carried_images) = (&mut carried.0, &mut carried.1);
+    if images {
+        let primal = network.primal(depth);
+        Between::Reverse { primal, q: &q[depth], carried: &mut *carried_images, tau: weight, rule }
+            .whole(stencil, e);
+    }
+    correlate(simd, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
     let mut learn = learns.then(|| Learn { sums: sums.as_mut_slice(), mask: &stencil.mask });
-    let last = &activation[depth - 1];
-    let first =
-        &mut Backward::<true> { d: &mut *d, v: &v[depth - 1], activation: last, rule, learn: learn.as_mut() };
+    let first = &mut Backward::<true> {
+        d: &mut *d,
+        v: &v[depth - 1],
+        activation: &activation[depth - 1],
+        rule,
+        learn: learn.as_mut(),
+        inertia: None,
+    };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
     let a = e;
     for k in (1..depth).rev() {
@@ -71,18 +103,45 @@ pub(super) fn train<S: Simd>(
             learn.total(&activation[k], &mut activation_gradients[(k - 1) * numbers..k * numbers]);
         }
         correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
+        let between = &mut match images {
+            true => Between::Reverse {
+                primal: network.primal(k),
+                q: &q[k],
+                carried: &mut *carried_images,
+                tau,
+                rule,
+            },
+            false => Between::Nothing,
+        };
         if k > 1 {
-            let before = &activation[k - 1];
-            let learn = learn.as_mut();
-            let epilogue =
-                &mut Backward::<false> { d: &mut *d, v: &v[k - 1], activation: before, rule, learn };
-            stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
+            let alpha = network.momentum(k).inertia;
+            let epilogue = &mut Backward::<false> {
+                d: &mut *d,
+                v: &v[k - 1],
+                activation: &activation[k - 1],
+                rule,
+                learn: learn.as_mut(),
+                inertia: if inertial { Some((alpha, &mut *carried_features)) } else { None },
+            };
+            stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
         } else {
-            let epilogue = &mut InPlace { u: &mut *d, activation: Identity };
-            stencil.layer(simd, &packed[k], None, all.clone(), window, a, epilogue);
+            let epilogue = &mut InPlace { u: &mut *d, activation: Identity, inertia: None };
+            stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
         }
-        correlate(simd, -tau, &u[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
+        correlate(simd, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
+    }
+    if inertial {
+        for (d, carried) in d.chunks_exact_mut(len).zip(carried_features.chunks_exact(len)) {
+            d.iter_mut().zip(carried).zip(&*stencil.mask).for_each(|((d, c), mask)| *d += mask * c);
+        }
     }
     correlate(simd, 1.0, d, (padded, taps), len, &mut gradients[gradient(0)]);
     0.5 * loss
+}
+
+/// The image part of layer `k` forward: from `q_{k-1}` to `q_k`, both kept.
+fn remembered<'a>(network: &Network<f32>, k: usize, q: &'a mut [Aligned<f32>]) -> Between<'a> {
+    let (before, after) = q.split_at_mut(k);
+    after[0].copy_from_slice(&before[k - 1]);
+    Between::Forward { primal: network.primal(k), q: &mut after[0] }
 }

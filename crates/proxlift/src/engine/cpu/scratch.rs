@@ -27,6 +27,12 @@ pub(super) struct Scratch {
     pub d: Aligned<f32>,
     /// Sums of the gradients of one layer's activations; sized by whoever learns them.
     pub sums: Vec<f32>,
+    /// `y_0..y_{K-1}`, or in inference `u_{k-1}`, where layers remember features; see [`Scratch::remember`].
+    pub y: Vec<Aligned<f32>>,
+    /// `q_1..q_K`, at their index, where layers remember images or are bounded; one only in inference.
+    pub q: Vec<Aligned<f32>>,
+    /// What earlier features get by inertia, and earlier images by memory, in the reverse sweep.
+    pub carried: (Aligned<f32>, Aligned<f32>),
 }
 
 impl Scratch {
@@ -45,6 +51,31 @@ impl Scratch {
             v: (0..layers).map(|k| trained(if k == 0 { 0 } else { features })).collect(),
             d: trained(features),
             sums: Vec::new(),
+            y: Vec::new(),
+            q: Vec::new(),
+            carried: (Aligned::zeros(0), Aligned::zeros(0)),
+        }
+    }
+}
+
+impl Scratch {
+    /// Sizes what the layers of `network` remember; once sized, it stays.
+    pub(super) fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
+        let training = !self.d.is_empty();
+        let layers = if training { stencil.architecture.depth } else { 1 };
+        let (features, images) = network.unrolling.remembers();
+        if features && self.y.len() != layers {
+            self.y = (0..layers).map(|_| Aligned::zeros(stencil.features())).collect();
+        }
+        let layers = if training { layers + 1 } else { 1 };
+        if (images || network.bounded) && self.q.len() != layers {
+            self.q = (0..layers).map(|_| Aligned::zeros(stencil.image())).collect();
+        }
+        if training && features && self.carried.0.is_empty() {
+            self.carried.0 = Aligned::zeros(stencil.features());
+        }
+        if training && (images || network.bounded) && self.carried.1.is_empty() {
+            self.carried.1 = Aligned::zeros(stencil.image());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::kernels::{Epilogue, Fused, Panels, Place, gather, product};
 use super::pointwise::Assign;
+use super::primal::Between;
 use crate::engine::{Aligned, Grid, LANES};
 use crate::network::Architecture;
 use crate::operator::Filters;
@@ -223,13 +224,15 @@ impl Stencil {
         }
     }
 
-    /// `r = L* u - z` for the numbers in `range` into padded planes.
+    /// `r = L* u - z`, and what comes `between`, for the numbers in `range` into padded planes.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn residual<S: Simd>(
         &self,
         simd: S,
         packed: &Packed,
         (u, z): (&[f32], Option<&[f32]>),
+        between: &mut Between<'_>,
         range: Range<usize>,
         window: &mut [f32],
         r: &mut [f32],
@@ -237,12 +240,13 @@ impl Stencil {
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min(start + self.chunk);
-            self.residual_chunk(simd, packed, (u, z), start..end, start == range.start, window, r);
+            let first = start == range.start;
+            self.residual_chunk(simd, packed, (u, z), between, start..end, first, window, r);
             start = end;
         }
     }
 
-    /// The whole layer for the numbers in `range`: `r = L* u - z`, then `epilogue(u + scale L r)`.
+    /// The whole layer for the numbers in `range`: `r = L* u - z`, what comes `between`, then `epilogue(u + scale L r)`.
     ///
     /// The convolution follows the adjoint at the distance of a margin, so the features are still in the cache, and
     /// a layer may work in place: what the convolution replaces, the adjoint has read.
@@ -253,6 +257,7 @@ impl Stencil {
         simd: S,
         packed: &Packed,
         z: Option<&[f32]>,
+        between: &mut Between<'_>,
         range: Range<usize>,
         window: &mut [f32],
         r: &mut [f32],
@@ -264,7 +269,8 @@ impl Stencil {
         while start < needed.end {
             let end = needed.end.min(start + self.chunk);
             let first = start == needed.start;
-            self.residual_chunk(simd, packed, (epilogue.source(), z), start..end, first, window, r);
+            let features = (epilogue.source(), z);
+            self.residual_chunk(simd, packed, features, between, start..end, first, window, r);
             let ready = if end == needed.end {
                 range.end
             } else {
@@ -284,6 +290,7 @@ impl Stencil {
         simd: S,
         packed: &Packed,
         (u, z): (&[f32], Option<&[f32]>),
+        between: &mut Between<'_>,
         chunk: Range<usize>,
         first: bool,
         window: &mut [f32],
@@ -323,6 +330,7 @@ impl Stencil {
             let z = z.map(|z| &z[c * len..][chunk.clone()]);
             let out = &mut r[c * self.padded() + margin..][chunk.clone()];
             gather(simd, (&*window, offsets), z, mask, out);
+            between.chunk(c * len + chunk.start, out);
         }
     }
 }

@@ -1,0 +1,166 @@
+//! The algorithms that a network can be unrolled from: what a layer remembers of the ones before it.
+//!
+//! All solve `min_x 1/2 ||x - z||^2 + g(L x)`, with `x` in `[0, 1]` if the network is bounded, by steps on the dual
+//! variable `u`. With `r_k` minus the estimate of the image in layer `k`,
+//!
+//! ```text
+//! y_{k-1} = u_{k-1} + alpha_k (u_{k-1} - u_{k-2})                       inertia, on the features
+//! q_k     = (1 - beta_k)(L_k* y_{k-1} - z) + beta_k r_{k-1}             memory, on the image
+//! r_k     = q_k,   or -clip(-q_k, 0, 1) if bounded
+//! v_k     = y_{k-1} - tau_k L_k (r_k + gamma_k (r_k - r_{k-1}))         extrapolation, on the image
+//! u_k     = s_k(v_k)
+//! x^      = -r_K
+//! ```
+//!
+//! | | `alpha` | `beta` | `gamma` | `tau ‖L‖^2` |
+//! |---|---|---|---|---|
+//! | dual forward-backward | 0 | 0 | 0 | 1.8 |
+//! | inertial (Beck and Teboulle 2009, Chambolle and Dossal 2015) | `(k - 1) / (k + 2)` | 0 | 0 | 1 |
+//! | Chambolle-Pock (2011), primal step `s = 1` | 0 | `1 / (1 + s)` | 1 | `1 / s` |
+//! | its strongly convex acceleration, `s_1 = 1`, `s_{k+1} = theta_k s_k`, `theta_k = 1 / sqrt(1 + 2 s_k)` | 0 | `1 / (1 + s_k)` | `theta_{k-1}` | `1 / s_k` |
+//!
+//! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
+
+use crate::Real;
+
+/// What a network is unrolled from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unrolling {
+    /// Dual forward-backward, the paper's.
+    #[default]
+    DualForwardBackward,
+    /// Its inertial version.
+    Inertial,
+    /// Chambolle-Pock.
+    ChambollePock,
+    /// Chambolle-Pock accelerated by the strong convexity of the data term.
+    StronglyConvex,
+}
+
+/// What layer `k` remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Momentum<T> {
+    /// `alpha_k`.
+    pub inertia: T,
+    /// `beta_k`.
+    pub memory: T,
+    /// `gamma_k`.
+    pub extrapolation: T,
+}
+
+/// `tau_k ||L_k||^2` of dual forward-backward: below 2, so that every layer is non-expansive.
+pub const STEP: f64 = 1.8;
+
+impl Unrolling {
+    /// The momentum of layer `k = 1..K`; that of `K` has a part in the output.
+    pub fn momentum<T: Real>(self, k: usize) -> Momentum<T> {
+        let (inertia, memory, extrapolation) = match self {
+            _ if k == 1 => (0.0, 0.0, 0.0),
+            Self::DualForwardBackward => (0.0, 0.0, 0.0),
+            Self::Inertial => ((k - 1) as f64 / (k + 2) as f64, 0.0, 0.0),
+            Self::ChambollePock => (0.0, 0.5, 1.0),
+            Self::StronglyConvex => {
+                let (before, step) = (primal_step(k - 1), primal_step(k));
+                (0.0, 1.0 / (1.0 + step), 1.0 / (1.0 + 2.0 * before).sqrt())
+            }
+        };
+        Momentum { inertia: T::of(inertia), memory: T::of(memory), extrapolation: T::of(extrapolation) }
+    }
+
+    /// `tau_k ||L_k||^2` of layer `k = 1..K-1`.
+    pub fn step(self, k: usize) -> f64 {
+        match self {
+            Self::DualForwardBackward => STEP,
+            Self::Inertial | Self::ChambollePock => 1.0,
+            Self::StronglyConvex => 1.0 / primal_step(k),
+        }
+    }
+
+    /// Whether layers remember features, and whether they remember images.
+    pub fn remembers(self) -> (bool, bool) {
+        (self == Self::Inertial, matches!(self, Self::ChambollePock | Self::StronglyConvex))
+    }
+}
+
+/// `s_k` of the strongly convex acceleration.
+fn primal_step(k: usize) -> f64 {
+    (1..k).fold(1.0, |s, _| s / (1.0 + 2.0 * s).sqrt())
+}
+
+/// The image part of a layer: from `L* y - z` to what the convolution sees, and back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Primal<T> {
+    /// What the layer remembers.
+    pub momentum: Momentum<T>,
+    /// Whether the estimate stays in `[0, 1]`.
+    pub bounded: bool,
+}
+
+impl<T: Real> Primal<T> {
+    /// Whether the layer sees `L* y - z` itself.
+    pub fn is_plain(&self) -> bool {
+        !self.bounded && self.momentum.memory == T::zero() && self.momentum.extrapolation == T::zero()
+    }
+
+    /// `q_k` from `p = L_k* y - z` and `r_{k-1}`.
+    pub fn blend(&self, p: T, before: T) -> T {
+        (T::one() - self.momentum.memory) * p + self.momentum.memory * before
+    }
+
+    /// `r_k` from `q_k`: the image's activation.
+    pub fn bound(&self, q: T) -> T {
+        if self.bounded { q.min(T::zero()).max(-T::one()) } else { q }
+    }
+
+    /// `r_k + gamma_k (r_k - r_{k-1})`.
+    pub fn extrapolate(&self, r: T, before: T) -> T {
+        r + self.momentum.extrapolation * (r - before)
+    }
+
+    /// Back through [`Primal::bound`]: `s'(q) back`, or lifted, `s(q) - s(q - back)`.
+    pub fn reverse_bound(&self, q: T, back: T, lifted: bool) -> T {
+        if !self.bounded {
+            back
+        } else if lifted {
+            self.bound(q) - self.bound(q - back)
+        } else if q > -T::one() && q < T::zero() {
+            back
+        } else {
+            T::zero()
+        }
+    }
+
+    /// The reverse of the whole: from `rho`, what the convolution's input gets, and what `r_k` gets from later layers,
+    /// to what `L_k* y` gets and what `r_{k-1}` gets.
+    pub fn reverse(&self, q: T, rho: T, carried: T, lifted: bool) -> (T, T) {
+        let Momentum { memory, extrapolation, .. } = self.momentum;
+        let through = self.reverse_bound(q, (T::one() + extrapolation) * rho + carried, lifted);
+        ((T::one() - memory) * through, memory * through - extrapolation * rho)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_acceleration_keeps_the_product_of_its_steps_and_lengthens_the_dual_one() {
+        let steps: Vec<f64> = (1..20).map(|k| Unrolling::StronglyConvex.step(k)).collect();
+        assert!(steps.windows(2).all(|pair| pair[1] > pair[0]) && steps[0] == 1.0);
+        for k in 2..20 {
+            let momentum = Unrolling::StronglyConvex.momentum::<f64>(k);
+            let primal = 1.0 / momentum.memory - 1.0;
+            assert!((primal * steps[k - 1] - 1.0).abs() < 1e-12);
+            assert!((momentum.extrapolation - steps[k - 2] / steps[k - 1]).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_first_layer_remembers_nothing() {
+        use Unrolling::*;
+        for unrolling in [DualForwardBackward, Inertial, ChambollePock, StronglyConvex] {
+            assert_eq!(unrolling.momentum::<f64>(1), Momentum::default());
+        }
+    }
+}
