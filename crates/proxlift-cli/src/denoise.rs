@@ -1,7 +1,8 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
-use crate::denoiser::{Choice, Denoiser};
-use crate::flags::{check_sigma_below_white, number, pool};
+use crate::choice::{Choice, Chosen};
+use crate::flags::{check_not_negative, check_sigma_below_white, number, pool};
+use crate::noise::{self, Noise};
 use crate::output::{self, Progress};
 use crate::plan::{self, Task};
 use proxlift::image::io::{self, Depth, Picture};
@@ -13,16 +14,19 @@ use std::time::Instant;
 
 /// Remove the noise of pictures: files, or folders with all below them.
 ///
-/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped
-/// except where an integer format is written. A gray model takes the channels of a colour picture one by one.
+/// Without further flags, the noise level of each picture is estimated and a built-in network is set for it. Results keep
+/// the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped except where an
+/// integer format is written. A gray model of your own takes the channels of a colour picture one by one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift denoise photo.png --method tv                     writes photo-denoised.png
-  proxlift denoise photo.jpg -o clean.png --model m.safetensors
-  proxlift denoise scans/ -o clean/ --model m.safetensors    a folder, its structure kept
-  proxlift denoise cells.tif --method tv --sigma 40          a float picture: sigma on its own scale
-  proxlift denoise *.png --model m.safetensors --strength 0.7")]
+  proxlift denoise photo.png                         writes photo-denoised.png
+  proxlift denoise photo.png --strength 0.7          less of it
+  proxlift denoise photo.jpg -o clean.png            another name or format
+  proxlift denoise scans/ -o clean/                  a folder, its structure kept
+  proxlift denoise *.tif --sigma 12/255              where the noise level is known
+  proxlift denoise photo.png --model m.safetensors   a network of your own, see `proxlift train`
+  proxlift denoise photo.png --method tv             total variation")]
 pub struct Arguments {
     /// Pictures (PNG, JPEG, TIFF, WebP), or folders that are searched for them
     #[arg(required = true, value_name = "IN")]
@@ -32,7 +36,8 @@ pub struct Arguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// The standard deviation of the noise, where white is 1 [default: what the model was trained for; 0.1 for tv]
+    /// The standard deviation of the noise, where white is 1; in a float picture on its own scale [default: estimated for
+    /// each picture]
     #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
     sigma: Option<f64>,
     /// Replace files that exist, the originals too if OUT says so
@@ -52,22 +57,29 @@ const ANOTHER_SCALE: f32 = 4.0;
 /// Plans, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
-    let denoiser = arguments.choice.denoiser(arguments.sigma)?;
+    if let Some(sigma) = arguments.sigma {
+        check_not_negative("--sigma", sigma)?;
+    }
+    let chosen = arguments.choice.load()?;
     let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
-    let job = Job { denoiser, told: arguments.sigma.is_some(), pool, turn: Mutex::new(()) };
+    let job = Job { chosen, sigma: arguments.sigma, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
-        job.picture(task)?;
-        let seconds = start.elapsed().as_secs_f64();
-        output::note(format_args!("wrote {} ({seconds:.2} s)", task.output.display()));
+        let done = job.picture(task)?;
+        let (seconds, noise) = (start.elapsed().as_secs_f64(), noise::summary(done.noise.as_slice()));
+        output::note(format_args!("wrote {} in {seconds:.2} s{noise}", task.output.display()));
         return Ok(());
     }
-    let (done, pixels) = job.pictures(&tasks);
-    if done > 0 {
-        let (seconds, megapixels) = (start.elapsed().as_secs_f64(), pixels as f64 / 1e6);
-        output::note(format_args!("wrote {done} pictures, {megapixels:.1} megapixels, in {seconds:.1} s"));
+    let done = job.pictures(&tasks);
+    if !done.is_empty() {
+        let megapixels = done.iter().map(|done| done.pixels).sum::<usize>() as f64 / 1e6;
+        let noise: Vec<Noise> = done.iter().filter_map(|done| done.noise).collect();
+        let (count, seconds, noise) = (done.len(), start.elapsed().as_secs_f64(), noise::summary(&noise));
+        output::note(format_args!(
+            "wrote {count} pictures, {megapixels:.1} megapixels, in {seconds:.1} s{noise}"
+        ));
     }
-    match tasks.len() - done {
+    match tasks.len() - done.len() {
         0 => Ok(()),
         failed => {
             let reason = format!("{failed} of {} pictures could not be denoised", tasks.len());
@@ -77,27 +89,31 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 struct Job {
-    denoiser: Denoiser,
-    /// Whether the noise level was told.
-    told: bool,
+    chosen: Chosen,
+    /// The noise level, if it was told.
+    sigma: Option<f64>,
     pool: rayon::ThreadPool,
     /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
     turn: Mutex<()>,
 }
 
+/// A picture that was written.
+struct Done {
+    pixels: usize,
+    /// Its noise, if it was estimated.
+    noise: Option<Noise>,
+}
+
 impl Job {
-    /// Denoises all pictures, warning of those that fail: how many were written, and their pixels.
-    fn pictures(&self, tasks: &[Task]) -> (usize, usize) {
-        let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
+    /// Denoises all pictures, warning of those that fail: those that were written.
+    fn pictures(&self, tasks: &[Task]) -> Vec<Done> {
+        let workers = if self.chosen.is_parallel() { STAGES } else { self.pool.current_num_threads() };
         let progress = Progress::new(tasks.len(), "denoising");
-        let (next, done, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || {
             while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 match self.picture(task) {
-                    Ok(count) => {
-                        done.fetch_add(1, Ordering::Relaxed);
-                        pixels.fetch_add(count, Ordering::Relaxed);
-                    }
+                    Ok(one) => done.lock().unwrap_or_else(PoisonError::into_inner).push(one),
                     Err(error) => output::warn(format_args!("skipped: {error}")),
                 }
                 progress.step();
@@ -108,42 +124,46 @@ impl Job {
                 scope.spawn(work);
             }
         });
-        (done.into_inner(), pixels.into_inner())
+        done.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads, denoises and writes one picture; its number of pixels.
-    fn picture(&self, task: &Task) -> Result<usize> {
+    /// Reads, denoises and writes one picture.
+    fn picture(&self, task: &Task) -> Result<Done> {
         let of_input = |e: Error| Error::file(&task.input, e.to_string());
         let mut picture = output::about(&task.input, || io::read(&task.input))?;
         self.check_scale(task, &picture).map_err(of_input)?;
+        let estimated = self.sigma.is_none() && self.chosen.follows_sigma();
+        let noise = estimated.then(|| Noise::of(&picture)).transpose().map_err(of_input)?;
+        let sigma = self.sigma.or(noise.map(|noise| noise.sigma));
+        let denoiser = self.chosen.denoiser(picture.image.kind(), sigma)?;
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        picture.image = if self.denoiser.is_parallel() {
+        picture.image = if denoiser.is_parallel() {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(|| self.denoiser.denoise(&picture.image))
+            self.pool.install(|| denoiser.denoise(&picture.image))
         } else {
-            self.denoiser.denoise(&picture.image)
+            denoiser.denoise(&picture.image)
         }
         .map_err(of_input)?;
         // A link stays a link: what it points to is replaced.
         let output = task.output.canonicalize().unwrap_or_else(|_| task.output.clone());
         output::about(&task.output, || io::write(output, &picture))?;
-        Ok(picture.image.pixels())
+        Ok(Done { pixels: picture.image.pixels(), noise })
     }
 
-    /// White is 1 in integer pictures; a float picture has whatever scale it has, and sigma must be on the same.
+    /// White is 1 in integer pictures; a float picture has whatever scale it has, which a model that cannot be set for the
+    /// noise does not follow.
     fn check_scale(&self, task: &Task, picture: &Picture) -> Result<()> {
         if picture.depth != Depth::Float {
-            return check_sigma_below_white(self.denoiser.sigma());
+            return self.sigma.map_or(Ok(()), check_sigma_below_white);
         }
         let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
-        if !self.told && largest > ANOTHER_SCALE {
+        if self.chosen.is_parallel() && !self.chosen.follows_sigma() && largest > ANOTHER_SCALE {
             output::warn(format_args!(
-                "{}: values reach {largest}, but sigma is {} for pictures where white is 1: give --sigma on the \
-                 picture's own scale",
+                "{}: values reach {largest}, but the model is for pictures where white is 1 and does not know the noise \
+                 it was trained for: scale the picture to [0, 1] first",
                 task.input.display(),
-                self.denoiser.sigma()
             ));
         }
         Ok(())

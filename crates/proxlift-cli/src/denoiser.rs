@@ -1,50 +1,22 @@
 //! What removes noise, whichever kind was asked for: a trained network or total variation.
 
-use crate::flags::{check_not_negative, number};
 use proxlift::engine::{Cpu, Engine, Field};
 use proxlift::image::{Channels, Image};
 use proxlift::network::{Model, Network};
 use proxlift::solver::{TotalVariation, TvParams, total_variation};
 use proxlift::{Error, Result};
 use rayon::prelude::*;
-use std::path::PathBuf;
-
-/// The flags that choose a denoiser.
-#[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("denoiser").required(true).args(["model", "method"])))]
-pub struct Choice {
-    /// A trained network, as `proxlift train` writes it
-    #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
-    /// A classical method that needs no model
-    #[arg(long)]
-    method: Option<Method>,
-    /// The weight of total variation in 1/2 ||x - z||^2 + lambda TV(x) [default: 0.74 sigma; 1.1 sigma in colour]
-    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true)]
-    #[arg(conflicts_with = "model")]
-    lambda: Option<f64>,
-    /// Denoise more (above 1) or less (below 1); 0 leaves the picture as it is
-    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, default_value = "1")]
-    strength: f64,
-}
-
-/// Methods without a model.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Method {
-    /// Total variation (Rudin, Osher, Fatemi 1992): isotropic, over all channels jointly in colour
-    Tv,
-}
 
 /// The noise level that total variation is set for when none is told.
 pub const DEFAULT_SIGMA: f64 = 0.1;
 
 /// `lambda / sigma` of total variation for gray pictures: about the best single choice for photographs (the best
 /// lambda is 0.073 to 0.075 at sigma 0.1).
-const GRAY_LAMBDA: f64 = 0.74;
+pub const GRAY_LAMBDA: f64 = 0.74;
 
 /// The same for colour, where one norm is taken over three channels. The best of 0.74, 0.9, 1, 1.1, 1.2 and 1.3 on 14
 /// photographs of the BSDS500 training folder at sigma 0.1 (28.07 dB; 0.74 gives 26.88).
-const COLOUR_LAMBDA: f64 = 1.1;
+pub const COLOUR_LAMBDA: f64 = 1.1;
 
 /// Something that removes noise.
 pub struct Denoiser {
@@ -62,34 +34,9 @@ enum Kind {
     TotalVariation { gray: f32, colour: f32 },
 }
 
-impl Choice {
-    /// The denoiser that was chosen, set for noise of level `sigma`; without it, for the noise that the model was
-    /// trained for, or for [`DEFAULT_SIGMA`].
-    pub fn denoiser(&self, sigma: Option<f64>) -> Result<Denoiser> {
-        if let Some(sigma) = sigma {
-            check_not_negative("--sigma", sigma)?;
-        }
-        check_not_negative("--strength", self.strength)?;
-        match &self.model {
-            Some(path) => {
-                let model = Model::load(path)?;
-                let of_file = |e: Error| Error::file(path, e.to_string());
-                Denoiser::from_model(model, sigma, self.strength).map_err(of_file)
-            }
-            None => {
-                let sigma = sigma.unwrap_or(DEFAULT_SIGMA);
-                let weight = |per_sigma| self.strength * self.lambda.unwrap_or(per_sigma * sigma);
-                let (gray, colour) = (weight(GRAY_LAMBDA), weight(COLOUR_LAMBDA));
-                check_not_negative("--lambda", gray)?;
-                Ok(Denoiser::total_variation(gray, colour, sigma))
-            }
-        }
-    }
-
-    /// The model's file, or the method's name.
-    pub fn name(&self) -> String {
-        self.model.as_ref().map_or_else(|| "tv".into(), |path| path.display().to_string())
-    }
+/// The pictures a network was made for.
+pub fn channels_of(network: &Network<f32>) -> Channels {
+    if network.architecture().channels == 1 { Channels::Gray } else { Channels::Rgb }
 }
 
 impl Denoiser {
@@ -162,15 +109,6 @@ impl Denoiser {
     /// In a line for people.
     pub fn describe(&self) -> &str {
         &self.description
-    }
-
-    /// The pictures a network was made for; total variation takes all.
-    pub fn channels(&self) -> Option<Channels> {
-        match &self.kind {
-            Kind::Network { network, .. } if network.architecture().channels == 1 => Some(Channels::Gray),
-            Kind::Network { .. } => Some(Channels::Rgb),
-            Kind::TotalVariation { .. } => None,
-        }
     }
 
     /// Whether one picture already keeps all threads busy.

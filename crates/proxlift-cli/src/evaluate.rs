@@ -1,6 +1,6 @@
 //! `proxlift evaluate`: how well noise is removed from clean pictures.
 
-use crate::denoiser::{Choice, Denoiser};
+use crate::choice::{Choice, Chosen};
 use crate::flags::{check_sigma_below_white, number, pool};
 use crate::output;
 use crate::plan::pictures_below;
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift evaluate --method tv                              on built-in pictures, sigma 0.1
+  proxlift evaluate                                          the built-in model `best`, on built-in pictures
+  proxlift evaluate --model small --data photos/ --sigma 25/255
   proxlift evaluate --model m.safetensors --data bsd68/ --sigma 25/255
   proxlift evaluate --model m.safetensors --data bsd68/ --sigma 0.2 --as-trained
   proxlift evaluate --method tv --data photos/ --json --verbose | jq .per_image")]
@@ -41,7 +42,7 @@ pub struct Arguments {
     /// Only the first N pictures
     #[arg(long, value_name = "N")]
     limit: Option<std::num::NonZeroUsize>,
-    /// Score colour pictures in gray [default: as the model needs; for tv as the first picture is]
+    /// Score colour pictures in gray [default: as a model's file needs; else as the first picture is]
     #[arg(long)]
     gray: bool,
     /// Clip the output to [0, 1] before it is scored
@@ -66,13 +67,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some(sigma) = arguments.sigma {
         check_sigma_below_white(sigma)?;
     }
-    let target = arguments.sigma.filter(|_| !arguments.as_trained);
-    let denoiser = arguments.choice.denoiser(target)?.clipped(arguments.clip);
-    let sigma = arguments.sigma.unwrap_or(denoiser.sigma());
-    check_sigma_below_white(sigma)?;
+    let chosen = arguments.choice.load()?;
     let pool = pool(arguments.threads)?;
     pool.install(|| {
-        let channels = channels(arguments, &denoiser)?;
+        let channels = channels(arguments, &chosen)?;
+        let target = arguments.sigma.filter(|_| !arguments.as_trained);
+        let denoiser = chosen.denoiser(channels, target)?.clipped(arguments.clip);
+        let sigma = arguments.sigma.unwrap_or(denoiser.sigma());
+        check_sigma_below_white(sigma)?;
         let set = match &arguments.data {
             Some(folder) => ImageSet::from_folder(folder, channels)?,
             None => ImageSet::embedded_test(EMBEDDED.0, EMBEDDED.1, channels, EMBEDDED.2)?,
@@ -119,8 +121,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// What the pictures are read as.
-fn channels(arguments: &Arguments, denoiser: &Denoiser) -> Result<Channels> {
-    let needed = denoiser.channels();
+fn channels(arguments: &Arguments, chosen: &Chosen) -> Result<Channels> {
+    let needed = chosen.channels();
     if arguments.gray {
         if needed == Some(Channels::Rgb) {
             let reason = "--gray with a model for colour: leave it out, or choose a gray model";

@@ -1,15 +1,18 @@
 //! `proxlift inspect`: what is inside a model.
 
+use crate::choice::check_file;
 use crate::filter_sheet;
 use crate::output;
+use proxlift::image::Channels;
 use proxlift::image::io::{self, Depth, Picture};
+use proxlift::models::Embedded;
 use proxlift::network::Model;
 use proxlift::operator::convolution_norm_bound;
 use proxlift::{Error, Result};
 use rayon::prelude::*;
 use safetensors::SafeTensors;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Show a model: its sizes, steps, norms and origin, and a picture of its filters.
 ///
@@ -18,21 +21,26 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  proxlift inspect                                  lists the models built in
+  proxlift inspect best --colour                    one of them
   proxlift inspect m.safetensors
   proxlift inspect m.safetensors --filters filters.png
   proxlift inspect m.safetensors --json | jq .lipschitz_bound")]
 pub struct Arguments {
-    /// The model
+    /// A model's file, or the name of a model built in [default: list those]
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    model: Option<String>,
+    /// The model built in for colour pictures, not the one for gray
+    #[arg(long, requires = "model")]
+    colour: bool,
     /// Draw the filters: a row for each layer, a tile for each filter; gray is 0, white the row's largest weight
-    #[arg(long, value_name = "PNG")]
+    #[arg(long, value_name = "PNG", requires = "model")]
     filters: Option<PathBuf>,
     /// Replace the picture of the filters if there is one already
     #[arg(long)]
     overwrite: bool,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(long, requires = "model")]
     json: bool,
 }
 
@@ -53,8 +61,8 @@ struct Row {
 
 /// Reads the model, draws and prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let path = &arguments.model;
-    let model = Model::load(path)?;
+    let Some(name) = &arguments.model else { return list() };
+    let (model, version) = load(name, arguments.colour)?;
     let rows = rows(&model)?;
     if let Some(sheet) = &arguments.filters {
         if sheet.exists() && !arguments.overwrite {
@@ -63,19 +71,48 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         io::write(sheet, &Picture::new(filter_sheet::draw(&model.network)?, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
     }
-    if arguments.json {
-        print_json(&model, version(path)?, &rows)
-    } else {
-        print(&model, version(path)?, &rows)
-    }
+    if arguments.json { print_json(&model, version, &rows) } else { print(&model, version, &rows) }
 }
 
-/// The format version that the file states.
-fn version(path: &Path) -> Result<u32> {
+/// The models built in, a line each.
+fn list() -> anyhow::Result<()> {
+    output::line(format_args!(
+        "{:<8} {:<9} {:>3} {:>3} {:>11}  trained for",
+        "model", "pictures", "K", "J", "parameters"
+    ))?;
+    for built_in in Embedded::ALL {
+        for (channels, pictures) in [(Channels::Gray, "gray"), (Channels::Rgb, "colour")] {
+            let model = built_in.load(channels)?;
+            let sizes = model.network.architecture();
+            let (name, parameters, sigma) = (built_in.name(), sizes.parameters(), 255.0 * model.sigma);
+            output::line(format_args!(
+                "{name:<8} {pictures:<9} {:>3} {:>3} {parameters:>11}  sigma {sigma:.0}/255",
+                sizes.depth, sizes.features
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// A model with the format version that its file states.
+fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
+    if let Some(built_in) = Embedded::named(name) {
+        let channels = if colour { Channels::Rgb } else { Channels::Gray };
+        return Ok((built_in.load(channels)?, version(built_in.bytes(channels))?));
+    }
+    let path = check_file(name)?;
+    if colour {
+        return Err(Error::file(path, "--colour is for the models built in: leave it out"));
+    }
+    let model = Model::load(path)?;
     let bytes = std::fs::read(path).map_err(Error::io(path))?;
-    let header = SafeTensors::read_metadata(&bytes).ok().and_then(|(_, header)| header.metadata().clone());
+    Ok((model, version(&bytes).map_err(|e| Error::file(path, e.to_string()))?))
+}
+
+fn version(bytes: &[u8]) -> Result<u32> {
+    let header = SafeTensors::read_metadata(bytes).ok().and_then(|(_, header)| header.metadata().clone());
     let version = header.and_then(|metadata| metadata.get("version")?.parse().ok());
-    version.ok_or_else(|| Error::file(path, "the model does not say its format version"))
+    version.ok_or_else(|| Error::invalid("the model does not say its format version"))
 }
 
 fn rows(model: &Model) -> Result<Vec<Row>> {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod chart;
+mod choice;
 mod completions;
 mod denoise;
 mod denoiser;
@@ -9,6 +10,7 @@ mod evaluate;
 mod filter_sheet;
 mod flags;
 mod inspect;
+mod noise;
 mod output;
 mod plan;
 mod reproduce;
@@ -38,9 +40,9 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  proxlift denoise photo.png                               writes photo-denoised.png; nothing else is needed
+  proxlift denoise scans/ -o clean/                        a folder, its structure kept
   proxlift train                                           a network, on built-in pictures, in about a minute
-  proxlift denoise photo.png --method tv                   total variation: needs no model
-  proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
   proxlift inspect m.safetensors --filters filters.png     what is inside a model
   proxlift reproduce --quick                               the paper's experiments, in one report

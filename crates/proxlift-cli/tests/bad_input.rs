@@ -46,7 +46,7 @@ fn flags_that_do_not_fit() {
     let desk = Desk::new();
     desk.gray("a.png");
     desk.model("m.safetensors", 1);
-    desk.refuses(&["denoise", "a.png"], &["--model", "--method"]);
+    desk.refuses(&["denoise", "a.png", "--lambda", "0.1"], &["--method"]);
     desk.refuses(&["denoise", "--method", "tv"], &["<IN>"]);
     desk.refuses(&["denoise", "a.png", "--method", "tv", "--model", "m.safetensors"], &["cannot be used"]);
     desk.refuses(&["denoise", "a.png", "--model", "m.safetensors", "--lambda", "1"], &["--lambda"]);
@@ -70,6 +70,18 @@ fn models_that_are_none() {
         desk.refuses(&["evaluate", "--model", model], &[model]);
         desk.refuses(&["inspect", model, "--filters", "sheet.png"], &[model]);
     }
+}
+
+#[test]
+fn models_that_are_neither_file_nor_built_in() {
+    let desk = Desk::new();
+    desk.gray("a.png");
+    desk.model("m.safetensors", 1);
+    let words = ["huge", "no such file", "small and best"];
+    desk.refuses(&["denoise", "a.png", "--model", "huge"], &words);
+    desk.refuses(&["evaluate", "--model", "huge"], &words);
+    desk.refuses(&["inspect", "huge"], &words);
+    desk.refuses(&["inspect", "m.safetensors", "--colour"], &["m.safetensors", "--colour"]);
 }
 
 #[test]

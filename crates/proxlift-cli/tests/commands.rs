@@ -113,6 +113,25 @@ fn inspect_shows_numbers_and_filters() {
 }
 
 #[test]
+fn the_models_built_in_are_listed_shown_and_scored() {
+    let desk = Desk::new();
+    let (out, _) = desk.succeeds(&["inspect"]);
+    for built_in in ["small    gray", "small    colour", "best     gray", "best     colour"] {
+        assert!(out.contains(built_in), "{built_in} in {out}");
+    }
+    for (colour, word) in [(&[][..], "gray"), (&["--colour"], "RGB")] {
+        let (out, _) = desk.succeeds(&[&["inspect", "small"], colour].concat());
+        assert!(out.contains(word), "{out}");
+    }
+    desk.picture("set/a.png", Rgb, Depth::Eight, false);
+    let scores = json(&desk.succeeds(&["evaluate", "--json", "--data", "set", "--model", "small"]).0);
+    assert_eq!((&scores["channels"], &scores["denoiser"]), (&Value::from(3), &Value::from("small")));
+    assert!(scores["psnr"].as_f64().unwrap() > scores["noisy_psnr"].as_f64().unwrap() + 1.0);
+    let (out, _) = desk.succeeds(&["evaluate", "--limit", "1"]);
+    assert!(out.contains("gray pictures (built-in)"), "{out}");
+}
+
+#[test]
 fn bench_prints_its_five_figures() {
     let (out, _) =
         Desk::new().succeeds(&["bench", "--short", "--json", "--seconds", "0.05", "--threads", "1"]);

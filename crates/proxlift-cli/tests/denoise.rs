@@ -123,18 +123,70 @@ fn warnings_name_the_file() {
 }
 
 #[test]
-fn float_pictures_of_another_scale_need_their_sigma() {
+fn float_pictures_of_another_scale_have_their_own_sigma() {
     let desk = Desk::new();
     let mut picture = io::read(desk.picture("a.tif", Gray, Depth::Float, false)).unwrap();
     picture.image.data_mut().iter_mut().for_each(|v| *v *= 1000.0);
     io::write(desk.path("big.tif"), &picture).unwrap();
-    let (_, err) = desk.succeeds(&["denoise", "big.tif", "-o", "blind.tif", "-q", "--method", "tv"]);
-    assert!(err.contains("--sigma on the picture's own scale"), "{err}");
-    let (_, err) = desk.succeeds(&["denoise", "big.tif", "-q", "--method", "tv", "--sigma", "100"]);
-    assert_eq!(err, "");
-    desk.succeeds(&["denoise", "a.tif", "-q", "--method", "tv"]);
-    let (a, big) =
-        (io::read(desk.path("a-denoised.tif")).unwrap(), io::read(desk.path("big-denoised.tif")).unwrap());
-    let far = a.image.data().iter().zip(big.image.data()).any(|(a, b)| (a - b / 1000.0).abs() > 1e-4);
-    assert!(!far, "the same picture on another scale gives the same result on that scale");
+    for choice in [["--method", "tv"], ["--model", "small"]] {
+        let run = |name: &str| desk.succeeds(&[&["denoise", name, "--overwrite"], &choice[..]].concat()).1;
+        run("a.tif");
+        let err = run("big.tif");
+        assert!(err.contains("noise estimated at sigma ") && !err.contains("255"), "{err}");
+        let (a, big) = (
+            io::read(desk.path("a-denoised.tif")).unwrap(),
+            io::read(desk.path("big-denoised.tif")).unwrap(),
+        );
+        let far = a.image.data().iter().zip(big.image.data()).any(|(a, b)| (a - b / 1000.0).abs() > 1e-4);
+        assert!(!far, "the same picture on another scale gives the same result on that scale");
+    }
+}
+
+#[test]
+fn a_picture_alone_is_enough() {
+    let desk = Desk::new();
+    for (name, channels) in [("a.png", Gray), ("b.png", Rgb)] {
+        let input = desk.picture(name, channels, Depth::Eight, false);
+        let (_, err) = desk.succeeds(&["denoise", name]);
+        assert!(err.contains("noise estimated at sigma 0.") && err.contains("/255)"), "{err}");
+        let output = desk.path(&name.replace('.', "-denoised."));
+        assert!(score(&output, channels) > score(&input, channels) + 3.0, "{name}");
+        let told = desk.succeeds(&["denoise", name, "-o", "told.png", "--sigma", "0.1", "--overwrite"]).1;
+        assert!(!told.contains("estimated"), "{told}");
+    }
+    let (_, err) = desk.succeeds(&["denoise", "a.png", "b.png", "-o", "out", "--model", "small"]);
+    assert!(err.contains("wrote 2 pictures") && err.contains("; noise estimated at sigma 0."), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn a_clean_picture_is_hardly_changed() {
+    let desk = Desk::new();
+    for (name, image) in [
+        ("flat.png", proxlift::image::Image::zeros(3, 9, 9).unwrap()),
+        ("dot.png", proxlift::image::Image::zeros(1, 1, 1).unwrap()),
+    ] {
+        let picture = io::Picture::new(image, Depth::Eight);
+        io::write(desk.path(name), &picture).unwrap();
+        for choice in [["--method", "tv"], ["--model", "best"]] {
+            let arguments = [&["denoise", name, "-o", "out.png", "--overwrite"], &choice[..]].concat();
+            assert!(desk.succeeds(&arguments).1.contains("hardly any"), "{name}");
+            assert_eq!(io::read(desk.path("out.png")).unwrap(), picture, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_does_not_know_its_noise_is_used_as_it_is() {
+    let desk = Desk::new();
+    let mut model = proxlift::network::Model::load(desk.model("m.safetensors", 1)).unwrap();
+    model.sigma = 0.0;
+    model.save(desk.path("m.safetensors")).unwrap();
+    let mut picture = io::read(desk.picture("a.tif", Gray, Depth::Float, false)).unwrap();
+    let (_, err) = desk.succeeds(&["denoise", "a.tif", "--model", "m.safetensors"]);
+    assert!(err.starts_with("wrote ") && !err.contains("estimated"), "{err}");
+    picture.image.data_mut().iter_mut().for_each(|v| *v *= 1000.0);
+    io::write(desk.path("big.tif"), &picture).unwrap();
+    let (_, err) = desk.succeeds(&["denoise", "big.tif", "--model", "m.safetensors"]);
+    assert!(err.starts_with("warning: big.tif: values reach "), "{err}");
 }

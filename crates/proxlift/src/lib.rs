@@ -14,6 +14,7 @@ pub mod error;
 pub mod evaluation;
 pub mod image;
 pub mod laws;
+pub mod models;
 pub mod network;
 pub mod operator;
 pub mod prox;

@@ -1,11 +1,13 @@
-//! Scores of an estimate against the clean image.
+//! Scores of an estimate against the clean image, and the noise level of an image without one.
 //!
 //! Images are scored as they are given; clip the estimate to `[0, 1]` first if the figure you compare with did.
 
+mod noise_level;
 mod psnr;
 mod ssim;
 mod summary;
 
+pub use noise_level::noise_level;
 pub use psnr::{Peak, mse, psnr};
 pub use ssim::ssim;
 pub use summary::Summary;
