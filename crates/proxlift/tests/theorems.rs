@@ -191,8 +191,8 @@ fn with_activation(net: &Network<f64>, k: usize, part: usize, values: &[f64]) ->
 
 #[test]
 fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_differences() {
-    for architecture in shapes() {
-        let net = learned(architecture);
+    for net in shapes().into_iter().flat_map(family) {
+        let architecture = (net.architecture(), net.unrolling, net.bounded);
         let mut lifted = Lifted::new(&net, images(&net, 3), images(&net, 4)).unwrap();
         for k in 1..lifted.u.len() {
             // Values of the activation at random places.
@@ -216,7 +216,27 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
             let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
             assert!(mismatch < 1e-6, "{architecture:?} theta_{k}: {mismatch:e}");
         }
-        for k in 1..architecture.depth {
+        let mut by_u = start.u.clone();
+        lifted.u_gradients(&Reference, &net, MU, &mut by_u);
+        for k in 1..start.u.len() {
+            // df/du is that of E but for psi: q(u) - 1/2 u^2, whose gradient is w - u at u = s(w).
+            let u = start.u[k].to_planar();
+            let at = |u: &[f64]| {
+                let mut lifted = start.clone();
+                lifted.u[k].load(u).unwrap();
+                lifted.refresh(&Reference, &net);
+                lifted.energy(&Reference, &net, MU).total()
+            };
+            let pixels = start.z.grid().pixels();
+            let inverse = |(i, &u): (usize, &f64)| {
+                net.activation[k - 1].inverse(i / pixels % net.architecture().features, u)
+            };
+            let of_psi = u.iter().enumerate().map(|(i, u)| inverse((i, u)) - u);
+            let gradient: Vec<f64> = by_u[k].to_planar().iter().zip(of_psi).map(|(f, psi)| f + psi).collect();
+            let mismatch = gradient_mismatch(at, &gradient, &u, k as u64);
+            assert!(mismatch < 1e-5, "{architecture:?} u_{k}: {mismatch:e}");
+        }
+        for k in 1..start.u.len() {
             let gradient = lifted.activation_gradient(&net, k);
             for (part, gradient) in [&gradient.knots, &gradient.slopes].into_iter().enumerate() {
                 let f = |values: &[f64]| {

@@ -130,7 +130,6 @@ impl<T: Real> Engine<T> for Reference {
         }
         let Pass { y, u, v, q, r, seen } = Pass::forward(self, network, z);
         let depth = network.theta.len() - 1;
-        let lifted = matches!(rule, Reverse::Lifted { .. });
 
         let mut e = z.clone();
         let output = r[depth].data().iter().zip(x.data());
@@ -143,7 +142,7 @@ impl<T: Real> Engine<T> for Reference {
         let mut rho = e;
         rho.data_mut().iter_mut().for_each(|e| *e *= -rule.loss_weight());
         let (mut to_image, mut carried) = (z.clone(), zeros_like(z));
-        reverse_images(network.primal(depth), &q[depth], &rho, lifted, &mut to_image, &mut carried);
+        reverse_images(network.primal(depth), &q[depth], &rho, &mut to_image, &mut carried);
         self.correlate(T::one(), &to_image, &u[depth - 1], &mut gradients.theta[depth]);
         let mut back = zeros_like(&u[0]);
         self.lift(network.last(), &to_image, &mut back);
@@ -168,7 +167,7 @@ impl<T: Real> Engine<T> for Reference {
             });
             self.residual(layer.theta, &d, &zeros_like(z), &mut rho);
             rho.data_mut().iter_mut().for_each(|rho| *rho *= -layer.tau);
-            reverse_images(network.primal(k), &q[k], &rho, lifted, &mut to_image, &mut carried);
+            reverse_images(network.primal(k), &q[k], &rho, &mut to_image, &mut carried);
             self.correlate(-layer.tau, &seen[k], &d, &mut gradients.theta[k]);
             self.correlate(T::one(), &to_image, &y[k - 1], &mut gradients.theta[k]);
             self.lift(layer.theta, &to_image, &mut back);
@@ -195,13 +194,12 @@ fn reverse_images<T: Real>(
     primal: Primal<T>,
     q: &Field<T>,
     rho: &Field<T>,
-    lifted: bool,
     to_image: &mut Field<T>,
     carried: &mut Field<T>,
 ) {
     let all = to_image.data_mut().iter_mut().zip(carried.data_mut()).zip(q.data()).zip(rho.data());
     for (((to_image, carried), &q), &rho) in all {
-        (*to_image, *carried) = primal.reverse(q, rho, *carried, lifted);
+        (*to_image, *carried) = primal.reverse(q, rho, *carried);
     }
 }
 

@@ -53,8 +53,7 @@ impl<'a, T: Real> Jacobian<'a, T> {
         };
         let bound = |k: usize, q: &mut Field<T>| {
             let primal = network.primal(k);
-            let slope = |&q: &T| primal.reverse_bound(q, T::one(), false);
-            bounds.push(q.data().iter().map(slope).collect());
+            bounds.push(q.data().iter().map(|&q| primal.slope(q)).collect());
             q.data_mut().iter_mut().for_each(|q| *q = primal.bound(*q));
         };
         jacobian.forward(z, activate, bound);

@@ -118,24 +118,17 @@ impl<T: Real> Primal<T> {
         r + self.momentum.extrapolation * (r - before)
     }
 
-    /// Back through [`Primal::bound`]: `s'(q) back`, or lifted, `s(q) - s(q - back)`.
-    pub fn reverse_bound(&self, q: T, back: T, lifted: bool) -> T {
-        if !self.bounded {
-            back
-        } else if lifted {
-            self.bound(q) - self.bound(q - back)
-        } else if q > -T::one() && q < T::zero() {
-            back
-        } else {
-            T::zero()
-        }
+    /// The slope of [`Primal::bound`].
+    pub fn slope(&self, q: T) -> T {
+        let inside = !self.bounded || (q > -T::one() && q < T::zero());
+        if inside { T::one() } else { T::zero() }
     }
 
     /// The reverse of the whole: from `rho`, what the convolution's input gets, and what `r_k` gets from later layers,
     /// to what `L_k* y` gets and what `r_{k-1}` gets.
-    pub fn reverse(&self, q: T, rho: T, carried: T, lifted: bool) -> (T, T) {
+    pub fn reverse(&self, q: T, rho: T, carried: T) -> (T, T) {
         let Momentum { memory, extrapolation, .. } = self.momentum;
-        let through = self.reverse_bound(q, (T::one() + extrapolation) * rho + carried, lifted);
+        let through = self.slope(q) * ((T::one() + extrapolation) * rho + carried);
         ((T::one() - memory) * through, memory * through - extrapolation * rho)
     }
 }

@@ -15,6 +15,7 @@
 //! df/dL_K     = -mu corr(e, u_{K-1})
 //! ```
 
+use super::unrolled::Wanted;
 use crate::engine::{Engine, Field};
 use crate::network::{ActivationGradient, Architecture, Network};
 use crate::operator::Filters;
@@ -88,7 +89,9 @@ pub struct Lifted<T: Real> {
     /// `d_k = s(v_k) - u_k`, for whichever layer is at work.
     pub(super) d: Field<T>,
     /// `L_k* d_k`.
-    a: Field<T>,
+    pub(super) a: Field<T>,
+    /// `q_k` of a network with momentum or bounds, at their index; else empty.
+    pub(super) q: Vec<Field<T>>,
     /// `(I - tau_k L_k L_k*) d_k`.
     pub(super) back: Field<T>,
 }
@@ -115,6 +118,7 @@ impl<T: Real> Lifted<T> {
             e: image(),
             d: feature(),
             a: image(),
+            q: Vec::new(),
             back: feature(),
             z,
             x,
@@ -123,6 +127,9 @@ impl<T: Real> Lifted<T> {
 
     /// Anchors `u` at the network's own forward pass, where all penalties vanish.
     pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        if !network.is_plain() {
+            return self.refresh_unrolled(engine, network, true);
+        }
         engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
         for k in 1..self.u.len() {
             self.propagate(engine, network, k);
@@ -133,6 +140,9 @@ impl<T: Real> Lifted<T> {
 
     /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
     pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        if !network.is_plain() {
+            return self.refresh_unrolled(engine, network, false);
+        }
         engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
         for k in 1..self.u.len() {
             self.propagate(engine, network, k);
@@ -140,7 +150,7 @@ impl<T: Real> Lifted<T> {
         self.output(engine, network);
     }
 
-    /// `v_k = F_k(u_{k-1})` and `r_k`.
+    /// `v_k = F_k(u_{k-1})` and `r_k` of plain dual forward-backward, as are the steps of single blocks below.
     pub fn propagate(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
         engine.layer(network.layer(k), &self.u[k - 1], &self.z, &mut self.r[k], &mut self.v[k]);
     }
@@ -183,6 +193,9 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradients: &mut [Filters<T>],
     ) {
+        if !network.is_plain() {
+            return self.gradients_unrolled(engine, network, mu, Wanted::Theta(gradients));
+        }
         let depth = self.u.len();
         for gradient in gradients.iter_mut() {
             gradient.weights_mut().fill(T::zero());
@@ -205,6 +218,9 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradients: &mut [Field<T>],
     ) {
+        if !network.is_plain() {
+            return self.gradients_unrolled(engine, network, mu, Wanted::U(gradients));
+        }
         let depth = self.u.len();
         engine.lift(network.last(), &self.e, &mut self.back);
         map(self.back.data_mut(), |b| -mu * b);

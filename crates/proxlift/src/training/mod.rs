@@ -15,6 +15,7 @@ pub mod options;
 pub mod rate;
 pub mod trainer;
 pub mod u_steps;
+mod unrolled;
 
 pub use backprop::{Backprop, Descent};
 pub use checkpoint::Checkpoint;

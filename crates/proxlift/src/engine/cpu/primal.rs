@@ -2,7 +2,6 @@
 //! features, so these loops are plain.
 
 use super::stencil::Stencil;
-use crate::engine::Reverse;
 use crate::network::Primal;
 
 /// What happens to the numbers of an image before the convolution sees them.
@@ -13,7 +12,7 @@ pub(super) enum Between<'a> {
     Forward { primal: Primal<f32>, q: &'a mut [f32] },
     /// From `L* d` to what stands in its place in `-tau L L* d`; what `r_k` gets from later layers is replaced by what
     /// `r_{k-1}` gets.
-    Reverse { primal: Primal<f32>, q: &'a [f32], carried: &'a mut [f32], tau: f32, rule: Reverse<f32> },
+    Reverse { primal: Primal<f32>, q: &'a [f32], carried: &'a mut [f32], tau: f32 },
 }
 
 impl Between<'_> {
@@ -30,10 +29,9 @@ impl Between<'_> {
                     *p = primal.extrapolate(primal.bound(*q), before);
                 }
             }
-            Self::Reverse { primal, q, carried, tau, rule } => {
-                let lifted = matches!(rule, Reverse::Lifted { .. });
+            Self::Reverse { primal, q, carried, tau } => {
                 for ((a, &q), carried) in image.iter_mut().zip(&q[at..]).zip(&mut carried[at..]) {
-                    let (to_image, before) = primal.reverse(q, -*tau * *a, *carried, lifted);
+                    let (to_image, before) = primal.reverse(q, -*tau * *a, *carried);
                     (*a, *carried) = (-to_image / *tau, before);
                 }
             }

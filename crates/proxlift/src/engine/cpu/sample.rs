@@ -81,7 +81,7 @@ pub(super) fn train<S: Simd>(
     let (carried_features, carried_images) = (&mut carried.0, &mut carried.1);
     if images {
         let primal = network.primal(depth);
-        Between::Reverse { primal, q: &q[depth], carried: &mut *carried_images, tau: weight, rule }
+        Between::Reverse { primal, q: &q[depth], carried: &mut *carried_images, tau: weight }
             .whole(stencil, e);
     }
     correlate(simd, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
@@ -104,13 +104,9 @@ pub(super) fn train<S: Simd>(
         }
         correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
         let between = &mut match images {
-            true => Between::Reverse {
-                primal: network.primal(k),
-                q: &q[k],
-                carried: &mut *carried_images,
-                tau,
-                rule,
-            },
+            true => {
+                Between::Reverse { primal: network.primal(k), q: &q[k], carried: &mut *carried_images, tau }
+            }
             false => Between::Nothing,
         };
         if k > 1 {
