@@ -57,12 +57,17 @@ fn field(seed: u32, samples: usize, channels: usize, grid: Grid) -> Field<f32> {
     Field::from_planar(samples, channels, grid, &numbers(seed, samples * channels * grid.pixels())).unwrap()
 }
 
+/// How near the engines are.
+const CLOSE: f32 = 4e-5;
+/// Where slopes jump, at the knots in back-propagation and at bounds: a pixel may stand on the other side.
+const JUMPS: f32 = 1e-3;
+
 #[track_caller]
-fn assert_close(what: &str, fast: &[f32], plain: &[f32]) {
+fn assert_close(what: &str, tolerance: f32, fast: &[f32], plain: &[f32]) {
     assert_eq!(fast.len(), plain.len());
     let scale = plain.iter().fold(1e-6f32, |m, x| m.max(x.abs()));
     for (i, (f, p)) in fast.iter().zip(plain).enumerate() {
-        assert!((f - p).abs() <= 4e-5 * scale, "{what}[{i}]: fused {f}, reference {p}, scale {scale}");
+        assert!((f - p).abs() <= tolerance * scale, "{what}[{i}]: fused {f}, reference {p}, scale {scale}");
     }
 }
 
@@ -113,23 +118,26 @@ fn every_operation_equals_the_reference() {
                     engine.bregman(layer, &s, &u, &mut penalty);
                     let mut output = z.clone();
                     engine.denoise(&net, &z, &mut output);
-                    let mut fields: Vec<Vec<f32>> = [lifted, residual, v, r, s, back, a, output]
+                    let mut fields: Vec<(f32, Vec<f32>)> = [lifted, residual, v, r, s, back, a, output]
                         .iter()
-                        .map(|f| f.data().to_vec())
+                        .map(|f| (CLOSE, f.data().to_vec()))
                         .collect();
-                    fields.push(gradient.weights().to_vec());
-                    fields.push(penalty.iter().map(|p| *p as f32).collect());
+                    fields.push((CLOSE, gradient.weights().to_vec()));
+                    fields.push((CLOSE, penalty.iter().map(|p| *p as f32).collect()));
                     for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.3 }] {
                         let mut gradients = Gradients::zeros(&net, samples).with_activations(&net);
                         engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
-                        fields.push(gradients.loss.iter().map(|l| *l as f32).collect());
-                        fields.extend(gradients.theta.iter().map(|t| t.weights().to_vec()));
-                        fields.extend(gradients.activation.into_iter().flat_map(|g| [g.knots, g.slopes]));
+                        let tolerance = if rule == Reverse::Backprop || net.bounded { JUMPS } else { CLOSE };
+                        fields.push((CLOSE, gradients.loss.iter().map(|l| *l as f32).collect()));
+                        let theta = gradients.theta.iter().map(|t| t.weights().to_vec());
+                        let activation = gradients.activation.into_iter().flat_map(|g| [g.knots, g.slopes]);
+                        fields.extend(theta.chain(activation).map(|gradient| (tolerance, gradient)));
                     }
                     fields
                 };
-                for (i, (fast, plain)) in run(&cpu).iter().zip(&run(&Reference)).enumerate() {
-                    assert_close(&format!("{what}: result {i}"), fast, plain);
+                let pairs = run(&cpu).into_iter().zip(run(&Reference));
+                for (i, ((tolerance, fast), (_, plain))) in pairs.enumerate() {
+                    assert_close(&format!("{what}: result {i}"), tolerance, &fast, &plain);
                 }
             }
         }
@@ -155,7 +163,7 @@ fn strips_and_bands_of_a_large_image_give_the_bits_of_the_whole() {
             if height * width < 50_000 {
                 let mut plain = z.clone();
                 Reference.denoise(&net, &z, &mut plain);
-                assert_close(&format!("{architecture:?}"), whole.data(), plain.data());
+                assert_close(&format!("{architecture:?}"), CLOSE, whole.data(), plain.data());
             }
             for threads in [2, 3, 5, 8] {
                 assert_eq!(run(threads).data(), whole.data(), "{architecture:?}: {threads} threads");

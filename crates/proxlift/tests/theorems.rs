@@ -675,7 +675,7 @@ fn a_deep_tied_network_reaches_the_variational_solution() {
 }
 
 #[test]
-fn every_unrolling_reaches_the_variational_solution_the_accelerated_ones_sooner() {
+fn every_unrolling_reaches_the_variational_solution() {
     let (theta, lambda, depth) = (differences(), 0.3, 100);
     let z = random_field::<f64>(SIDES.0 * SIDES.1, 6);
     let norm = norm(&theta, SIDES);
@@ -687,12 +687,9 @@ fn every_unrolling_reaches_the_variational_solution_the_accelerated_ones_sooner(
         let net = Network { tau, unrolling, ..tied(&theta, 1.0, lambda, depth) };
         squared_distance(&unrolled(&Reference, &net, &z), &solution)
     };
-    let plain = distance(Unrolling::DualForwardBackward);
-    assert!(plain < 1e-2, "{plain:e}");
-    assert!(distance(Unrolling::ChambollePock) < 1e-2, "{:e}", distance(Unrolling::ChambollePock));
-    for unrolling in [Unrolling::Inertial, Unrolling::StronglyConvex] {
-        let accelerated = distance(unrolling);
-        assert!(accelerated < plain, "{unrolling:?}: {accelerated:e} against {plain:e}");
+    use Unrolling::*;
+    for unrolling in [DualForwardBackward, Inertial, ChambollePock, StronglyConvex] {
+        assert!(distance(unrolling) < 1e-4, "{unrolling:?}: {:e}", distance(unrolling));
     }
 }
 
@@ -700,12 +697,12 @@ fn every_unrolling_reaches_the_variational_solution_the_accelerated_ones_sooner(
 fn a_bounded_network_solves_the_bounded_problem() {
     // With no penalty but the box, the solution is the projection of the image, whatever the layers do.
     let z = random_field::<f64>(SIDES.0 * SIDES.1, 6);
+    let free = tied(&differences(), 0.1, 0.0, 12);
+    let x = unrolled(&Reference, &Network { bounded: true, ..free.clone() }, &z);
+    assert!(x.iter().zip(&z).all(|(x, z)| *x == z.clamp(0.0, 1.0)));
+    // With one, it stays in the box.
     for unrolling in [Unrolling::DualForwardBackward, Unrolling::StronglyConvex] {
-        let mut net = Network { unrolling, bounded: true, ..tied(&differences(), 0.1, 0.0, 12) };
-        let x = unrolled(&Reference, &net, &z);
-        let projected = z.iter().map(|z| z.clamp(0.0, 1.0));
-        assert!(x.iter().zip(projected).all(|(x, p)| (x - p).abs() < 0.02), "{unrolling:?}");
-        // With one, it stays in the box.
+        let mut net = Network { unrolling, bounded: true, ..free.clone() };
         net.activation.fill(Activation::clip(vec![0.2; 2]));
         assert!(unrolled(&Reference, &net, &z).iter().all(|x| (0.0..=1.0).contains(x)));
     }
