@@ -9,10 +9,12 @@
 
 mod init;
 mod jacobian;
+mod lipschitz;
 mod model_file;
 
 pub use init::Norms;
 pub use jacobian::Jacobian;
+pub use lipschitz::LipschitzBound;
 pub use model_file::{Model, Provenance};
 
 use crate::engine::{Field, Grid};
