@@ -6,6 +6,7 @@ mod completions;
 mod denoise;
 mod denoiser;
 mod evaluate;
+mod files;
 mod filter_sheet;
 mod flags;
 mod inspect;
@@ -13,6 +14,7 @@ mod output;
 mod plan;
 mod reproduce;
 mod scores;
+mod test_set;
 mod train;
 
 use clap::{Parser, Subcommand};
