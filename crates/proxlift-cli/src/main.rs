@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod reproduce;
 mod scores;
+mod sensitivity;
 mod test_set;
 mod train;
 
