@@ -2,13 +2,16 @@
 
 mod bench;
 mod chart;
+mod compare;
 mod completions;
 mod denoise;
 mod denoiser;
+mod error_map;
 mod evaluate;
 mod files;
 mod filter_sheet;
 mod flags;
+mod html;
 mod inspect;
 mod output;
 mod plan;
@@ -45,6 +48,7 @@ Examples:
   proxlift denoise photo.png --method tv                   total variation: needs no model
   proxlift denoise scans/ -o clean/ --model m.safetensors  a folder, its structure kept
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
+  proxlift compare --model m.safetensors -o sheet.html     clean, noisy and denoised, side by side
   proxlift inspect m.safetensors --filters filters.png     what is inside a model
   proxlift reproduce --quick                               the paper's experiments, in one report
 
@@ -56,6 +60,7 @@ enum Command {
     Train(Box<train::Arguments>),
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
+    Compare(compare::Arguments),
     Inspect(inspect::Arguments),
     Reproduce(reproduce::Arguments),
     Bench(bench::Arguments),
@@ -68,6 +73,7 @@ impl Command {
             Self::Train(arguments) => train::run(arguments),
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
+            Self::Compare(arguments) => compare::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
