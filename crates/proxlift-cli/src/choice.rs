@@ -51,16 +51,7 @@ impl Choice {
         check_not_negative("--strength", self.strength)?;
         let source = match self.method {
             Some(Method::Tv) => Source::TotalVariation { lambda: self.lambda },
-            None => match Embedded::named(self.model_name()) {
-                Some(built_in) => {
-                    let load = |channels| built_in.load(channels).map(Box::new);
-                    Source::BuiltIn { gray: load(Channels::Gray)?, colour: load(Channels::Rgb)? }
-                }
-                None => {
-                    let model = Box::new(Model::load(check_file(self.model_name())?)?);
-                    Source::File { path: self.model_name().to_string(), model }
-                }
-            },
+            None => Source::model(self.model_name())?,
         };
         if let Source::TotalVariation { lambda: Some(lambda) } = source {
             check_not_negative("--lambda", self.strength * lambda)?;
@@ -91,7 +82,31 @@ pub fn check_file(name: &str) -> Result<&Path> {
     ))
 }
 
+impl Source {
+    /// A model built in, or a file.
+    fn model(name: &str) -> Result<Self> {
+        match Embedded::named(name) {
+            Some(built_in) => {
+                let load = |channels| built_in.load(channels).map(Box::new);
+                Ok(Self::BuiltIn { gray: load(Channels::Gray)?, colour: load(Channels::Rgb)? })
+            }
+            None => {
+                let model = Box::new(Model::load(check_file(name)?)?);
+                Ok(Self::File { path: name.to_string(), model })
+            }
+        }
+    }
+}
+
 impl Chosen {
+    /// A model built in, or a file.
+    ///
+    /// # Errors
+    /// When it is neither, or no model.
+    pub fn model(name: &str) -> Result<Self> {
+        Ok(Self { source: Source::model(name)?, strength: 1.0 })
+    }
+
     /// The only pictures that it takes; what is built in has a model for each kind.
     pub fn channels(&self) -> Option<Channels> {
         match &self.source {

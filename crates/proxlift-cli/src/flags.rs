@@ -16,6 +16,40 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The most noise levels of a curve.
+const MOST_LEVELS: usize = 200;
+
+/// Noise levels, in the order they were given: see [`levels`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Levels(pub Vec<f64>);
+
+/// Noise levels: numbers and ranges `FROM:TO:STEP`, with commas between them. Ranges have both their ends.
+pub fn levels(text: &str) -> Result<Levels, String> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let ends = part.split(':').map(number).collect::<Result<Vec<_>, _>>()?;
+        match ends[..] {
+            [one] => all.push(one),
+            [from, to, step] => {
+                let count = ((to - from) / step + 1e-9).floor();
+                if !(step > 0.0 && count >= 0.0 && count < MOST_LEVELS as f64) {
+                    return Err(format!(
+                        "give a range as FROM:TO:STEP, such as 0.02:0.3:0.02, of at most {MOST_LEVELS} levels"
+                    ));
+                }
+                // Without the rounding error that 0.02 + 14 * 0.02 has.
+                let level = |i: usize| ((from + i as f64 * step) * 1e12).round() / 1e12;
+                all.extend((0..=count as usize).map(level));
+            }
+            _ => return Err("give numbers such as 0.1,25/255 or a range such as 0.02:0.3:0.02".into()),
+        }
+    }
+    match all.len() {
+        1..=MOST_LEVELS => Ok(Levels(all)),
+        many => Err(format!("{many} noise levels are more than {MOST_LEVELS}")),
+    }
+}
+
 /// Refuses a value of `flag` that is negative or not a finite number.
 pub fn check_not_negative(flag: &str, value: f64) -> proxlift::Result<()> {
     if value.is_finite() && value >= 0.0 {
@@ -63,6 +97,19 @@ mod tests {
         assert_eq!(number(" 0.1"), Ok(0.1));
         assert!(number("a lot").unwrap_err().contains("25/255"));
         assert!(number("1/").is_err());
+    }
+
+    #[test]
+    fn levels_are_lists_and_ranges() {
+        assert_eq!(levels("25/255").unwrap().0, [25.0 / 255.0]);
+        assert_eq!(levels("0.02,0.1, 50/255").unwrap().0, [0.02, 0.1, 50.0 / 255.0]);
+        let range = levels("0.02:0.3:0.02").unwrap().0;
+        assert_eq!((range.len(), range[14]), (15, 0.3));
+        assert_eq!(levels("15/255:50/255:35/255").unwrap().0.len(), 2);
+        for bad in ["", "0.1,", "0.1:0.2", "0.2:0.1:0.1", "0:1:0", "0:1:-1", "0:1:1e-9", "0:nan:1", "1:2:3:4"]
+        {
+            assert!(levels(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

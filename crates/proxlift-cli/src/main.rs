@@ -3,18 +3,24 @@
 mod bench;
 mod chart;
 mod choice;
+mod compare;
 mod completions;
 mod denoise;
 mod denoiser;
+mod error_map;
 mod evaluate;
+mod files;
 mod filter_sheet;
 mod flags;
+mod html;
 mod inspect;
 mod noise;
 mod output;
 mod plan;
 mod reproduce;
 mod scores;
+mod sensitivity;
+mod test_set;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +50,7 @@ Examples:
   proxlift denoise scans/ -o clean/                        a folder, its structure kept
   proxlift train                                           a network, on built-in pictures, in about a minute
   proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
+  proxlift compare --model m.safetensors -o sheet.html     clean, noisy and denoised, side by side
   proxlift inspect m.safetensors --filters filters.png     what is inside a model
   proxlift reproduce --quick                               the paper's experiments, in one report
 
@@ -55,6 +62,7 @@ enum Command {
     Train(Box<train::Arguments>),
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
+    Compare(compare::Arguments),
     Inspect(inspect::Arguments),
     Reproduce(reproduce::Arguments),
     Bench(bench::Arguments),
@@ -67,6 +75,7 @@ impl Command {
             Self::Train(arguments) => train::run(arguments),
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
+            Self::Compare(arguments) => compare::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),

@@ -109,7 +109,17 @@ fn inspect_shows_numbers_and_filters() {
         let step = layer["step"].as_f64().unwrap();
         assert!(step > 1.7 && step < 2.0, "{layer}");
     }
-    assert!(object["lipschitz_bound"].as_f64().unwrap() > 1.0);
+    let bound = object["lipschitz_bound"].as_f64().unwrap();
+    let measured = |key: &str| object["jacobian_norm"][key].as_f64().unwrap();
+    assert!(0.0 < measured("median") && measured("median") <= measured("max"), "{object}");
+    assert!(measured("max") <= bound && bound > 1.0, "{object}");
+    assert!(out.contains("Lipschitz bound") && out.contains("Jacobian norm"), "{out}");
+    // At pictures of one's own.
+    desk.picture("set/a.png", Rgb, Depth::Eight, false);
+    let object = json(&desk.succeeds(&["inspect", "m.safetensors", "--json", "--data", "set"]).0);
+    let norms = &object["jacobian_norm"];
+    assert_eq!((&norms["images"], &norms["median"]), (&Value::from(1), &norms["max"]));
+    assert_eq!(norms["data"], "set");
 }
 
 #[test]
@@ -160,7 +170,7 @@ fn completions_for_every_shell() {
 #[test]
 fn every_command_teaches_by_example() {
     let desk = Desk::new();
-    for command in ["denoise", "evaluate", "inspect", "bench", "completions"] {
+    for command in ["denoise", "evaluate", "compare", "inspect", "bench", "completions"] {
         let (out, _) = desk.succeeds(&[command, "--help"]);
         assert!(out.contains("Examples:") && out.contains(&format!("proxlift {command}")), "{out}");
     }

@@ -4,7 +4,7 @@ mod axis;
 mod style;
 
 pub use axis::{Axis, Scale};
-pub use style::Style;
+pub use style::{Style, sheet};
 
 use axis::Range;
 use std::fmt::Write;
@@ -105,7 +105,7 @@ impl Chart {
              font-size=\"{TEXT}\" role=\"img\" aria-label=\"{}\">\n<style>{}</style>\n\
              <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{head}",
             escape(&self.title),
-            style::sheet()
+            sheet()
         );
         for (i, panel) in self.panels.iter().enumerate() {
             let at = ((i % columns) as f64 * cell.0 + left, y + (i / columns) as f64 * cell.1 + top);

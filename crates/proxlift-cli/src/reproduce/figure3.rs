@@ -1,22 +1,19 @@
 //! Figure 3 of the paper: what denoising looks like, with maps of what is left.
 
-use super::html::picture;
 use super::plan::Method;
 use super::sections::{Material, Section};
 use crate::chart::escape;
 use crate::denoiser::Denoiser;
+use crate::error_map::{FULL, error_map};
+use crate::html::{as_png, picture};
 use crate::train::data::centre;
 use anyhow::Result;
 use proxlift::evaluation::{Peak, psnr};
-use proxlift::image::Image;
-use proxlift::image::io::{Depth, Format, Picture, encode};
 use serde_json::json;
 
 /// Test images that are shown, and the side of their crops.
 const SHOWN: usize = 2;
 const SIDE: usize = 160;
-/// The error that is drawn in full colour.
-const FULL: f32 = 0.2;
 
 /// Draws it and writes what is behind it.
 ///
@@ -86,38 +83,4 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         short: "clean, noisy and denoised, with maps of the error".into(),
         html,
     })
-}
-
-fn as_png(image: Image) -> proxlift::Result<Vec<u8>> {
-    encode(&Picture::new(image, Depth::Eight), Format::Png)
-}
-
-/// The error in colour: white at zero, blue below, orange above.
-fn error_map(clean: &Image, estimate: &Image) -> proxlift::Result<Image> {
-    const BELOW: [f32; 3] = [0.0, 0.35, 0.70];
-    const ABOVE: [f32; 3] = [0.80, 0.33, 0.0];
-    let errors = estimate.plane(0).iter().zip(clean.plane(0)).map(|(e, c)| ((e - c) / FULL).clamp(-1.0, 1.0));
-    let errors: Vec<f32> = errors.collect();
-    let channel = |c: usize| {
-        errors.iter().map(move |&e| {
-            let full = if e < 0.0 { BELOW[c] } else { ABOVE[c] };
-            1.0 + e.abs() * (full - 1.0)
-        })
-    };
-    let data: Vec<f32> = (0..3).flat_map(channel).collect();
-    Image::new(3, clean.height(), clean.width(), data)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_error_is_white() {
-        let image = Image::new(1, 1, 3, vec![0.1, 0.5, 0.9]).unwrap();
-        assert!(error_map(&image, &image).unwrap().data().iter().all(|&v| v == 1.0));
-        let above = Image::new(1, 1, 3, vec![0.1, 0.5, 9.0]).unwrap();
-        let map = error_map(&image, &above).unwrap();
-        assert_eq!((map.plane(0)[2], map.plane(2)[2]), (0.8, 0.0));
-    }
 }

@@ -1,10 +1,9 @@
 //! The folder of a reproduction: made once, found again to go on.
 
 use super::plan::Run;
-use proxlift::image::io::write_atomically;
+use crate::files::write;
 use proxlift::{Error, Result};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Says what the folder is.
@@ -91,14 +90,6 @@ impl Folder {
         let lines = std::iter::once(head.join(",")).chain(rows.iter().map(|row| row.join(",")));
         self.figure(name, lines.fold(String::new(), |text, line| text + &line + "\n").as_bytes())
     }
-}
-
-/// Writes a whole file or none.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_atomically(path, |file| file.write_all(bytes).map_err(Error::io(path)))
 }
 
 /// A number of a table; empty if there is none.

@@ -1,12 +1,12 @@
 //! One run: the trainer and the driver of `proxlift train`, and what is noted after every epoch.
 
-use super::folder::write;
 use super::machine::{COMMIT, thread_seconds};
 use super::outcome::{Epoch, HISTORY, MODEL, Outcome};
 use super::pictures::Pictures;
 use super::plan::Run;
 use super::recorded::{Recorded, Tally};
 use crate::denoiser::Denoiser;
+use crate::files::write;
 use crate::train::{build, interrupt, plan};
 use proxlift::dataset::{Patches, Visit};
 use proxlift::engine::{Cpu, Engine, Field};

@@ -14,6 +14,7 @@ mod activation;
 mod cosine;
 mod init;
 mod jacobian;
+mod lipschitz;
 mod model_file;
 mod parts;
 mod unrolling;
@@ -21,6 +22,7 @@ mod unrolling;
 pub use activation::{Activation, ActivationGradient};
 pub use init::Norms;
 pub use jacobian::Jacobian;
+pub use lipschitz::LipschitzBound;
 pub use model_file::{Model, Provenance};
 pub use unrolling::{Momentum, Primal, STEP, Unrolling};
 

@@ -8,18 +8,13 @@ use super::super::sections::Material;
 use super::{Claim, all_or_some};
 use crate::chart::{Axis, Chart, Line, Panel, Scale};
 use crate::denoiser::Denoiser;
+use crate::sensitivity::jacobian_norms;
 use crate::train::data::centre;
 use proxlift::Result;
-use proxlift::engine::{Cpu, Field};
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::Image;
-use proxlift::network::{Jacobian, Network};
-use proxlift::operator::{NormParams, PowerState, spectral_norm};
-use rayon::prelude::*;
+use proxlift::network::Network;
 use serde_json::json;
-
-/// The power iteration for the norm of a Jacobian.
-const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60 };
 
 /// By how much LB-FB's norm may exceed SGD's, and its PSNR fall behind (dB), to count as no less robust.
 const NORM_ROOM: f64 = 1.05;
@@ -123,15 +118,7 @@ fn norms(all: &Material<'_>, network: &Network<f32>) -> Result<Vec<f64>> {
     let crops = all.pictures.noisy(sigma)?;
     let crops =
         crops.iter().map(|image| centre(image, all.scale.jacobian_side)).collect::<Result<Vec<Image>>>()?;
-    let norm = |crop: &Image| -> Result<f64> {
-        let grid = network.architecture().grid(crop.height(), crop.width())?;
-        let z = Field::from_planar(1, crop.channels(), grid, crop.data())?;
-        let engine = Cpu::new();
-        let jacobian = Jacobian::at(&engine, network, &z)?;
-        let mut state = PowerState::new(&jacobian, 0);
-        Ok(f64::from(spectral_norm(&jacobian, &mut state, &NORM).norm))
-    };
-    crops.par_iter().map(norm).collect()
+    jacobian_norms(network, &crops)
 }
 
 /// Mean PSNR on the test images with noise of level `sigma`.

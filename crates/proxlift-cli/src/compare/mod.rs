@@ -1,0 +1,194 @@
+//! `proxlift compare`: denoisers side by side, in numbers and in pictures.
+
+mod column;
+mod sheet;
+mod show;
+
+use crate::files::{check_extension, check_free, write};
+use crate::flags::{check_sigma_below_white, number, pool};
+use crate::output::{self, Progress};
+use crate::test_set::{TestSet, channels};
+use anyhow::Result;
+use column::{Column, Named, named};
+use proxlift::Error;
+use proxlift::evaluation::{Peak, psnr, ssim};
+use proxlift::image::{Channels, Image};
+use serde_json::json;
+use sheet::{Means, Score, Sheet};
+use show::{Show, show};
+use std::path::PathBuf;
+
+/// Compare denoisers: a table of scores, and a sheet of pictures to judge by eye.
+///
+/// All get the same noisy pictures: white Gaussian noise, not clipped, the same as in `proxlift evaluate` for the same
+/// seed. Total variation is always among them. Results of other programs are shown too if a folder holds them under the
+/// names of the clean pictures; `proxlift evaluate --export-noisy` writes what they should start from.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  proxlift compare --model best --model small -o sheet.html  on built-in pictures
+  proxlift compare --model a.safetensors --model b.safetensors --data photos/ --sigma 25/255 --errors -o sheet.html
+  proxlift compare --model ours=m.safetensors --also BM3D=results/ --data bsd68/ --clip -o sheet.svg
+  proxlift compare --model m.safetensors --data bsd68/ --show test003,test011 --side 200 -o sheet.html")]
+pub struct Arguments {
+    /// `best` or `small`, or a file that `proxlift train` wrote; may be given several times. NAME is what the sheet
+    /// calls it [default: the file's name]
+    #[arg(long, value_name = "[NAME=]MODEL", value_parser = named)]
+    model: Vec<Named>,
+    /// Results of another program: pictures with the names of the clean ones; may be given several times
+    #[arg(long, value_name = "NAME=DIR", value_parser = named)]
+    also: Vec<Named>,
+    /// A folder of clean pictures [default: 12 built-in procedural pictures of 128 x 128 pixels]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The noise level, where white is 1 [default: what the first model was trained for; 0.1 without one]
+    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    sigma: Option<f64>,
+    /// The seed of the noise
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Only the first N pictures
+    #[arg(long, value_name = "N")]
+    limit: Option<std::num::NonZeroUsize>,
+    /// Compare colour pictures in gray
+    #[arg(long)]
+    gray: bool,
+    /// Clip results to [0, 1] before they are scored
+    #[arg(long)]
+    clip: bool,
+    /// The sheet, as .html or .svg: one file that needs nothing else
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Pictures on the sheet: how many, evenly spaced, or their names with commas between them
+    #[arg(long, value_name = "N|NAMES", value_parser = show, default_value = "3")]
+    show: Show,
+    /// The side of their middles that are shown, in pixels [default: what fits a page]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=2048))]
+    side: Option<u16>,
+    /// Draw what is left: under each result, its error
+    #[arg(long)]
+    errors: bool,
+    /// Replace the sheet if there is one already
+    #[arg(long)]
+    overwrite: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Denoises, scores, draws, prints.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(path) = &arguments.output {
+        check_extension(path, &["html", "svg"])?;
+        check_free(path, arguments.overwrite)?;
+    }
+    if let Some(sigma) = arguments.sigma {
+        check_sigma_below_white(sigma)?;
+    }
+    let models = arguments.model.iter().map(|named| Ok((named, named.load()?)));
+    let models: Vec<_> = models.collect::<proxlift::Result<_>>()?;
+    pool(arguments.threads)?.install(|| {
+        let needed: Vec<_> = models.iter().filter_map(|(_, chosen)| chosen.channels()).collect();
+        let channels = channels(&needed, arguments.gray, arguments.data.as_deref())?;
+        let (columns, sigma) =
+            column::all(&models, &arguments.also, arguments.sigma, channels, arguments.clip)?;
+        check_sigma_below_white(sigma)?;
+        let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
+        let count = arguments.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()));
+        let shown = arguments.show.of(&pictures, count)?;
+        let mut sheet = Sheet::new(columns.len() + 1, arguments.side.map(usize::from), arguments.errors);
+        let progress = Progress::new(count, "comparing");
+        let mut scores = vec![Vec::with_capacity(count); columns.len()];
+        // Pictures at once: enough for all threads, and no more memory than that.
+        let several = 2 * rayon::current_num_threads();
+        for first in (0..count).step_by(several) {
+            let part: Vec<usize> = (first..count.min(first + several)).collect();
+            let noisy = part.iter().map(|&i| pictures.noisy(i, sigma, arguments.seed));
+            let noisy: Vec<Image> = noisy.collect::<proxlift::Result<_>>()?;
+            let results = columns.iter().map(|column| column.results(&pictures, &part, &noisy));
+            let results: Vec<Vec<Image>> = results.collect::<proxlift::Result<_>>()?;
+            for (at, &i) in part.iter().enumerate() {
+                let clean = &pictures.set.images()[i];
+                for (scores, results) in scores.iter_mut().zip(&results) {
+                    let of_file = |e: Error| Error::file(&pictures.set.names()[i], e.to_string());
+                    scores.push(score(clean, &results[at]).map_err(of_file)?);
+                }
+                if arguments.output.is_some() && shown.contains(&i) {
+                    let made = columns.iter().zip(&results).zip(&scores);
+                    let made =
+                        made.map(|((column, results), scores)| (&*column.name, &results[at], scores[i]));
+                    sheet.add(&pictures.name(i).display().to_string(), clean, made)?;
+                }
+                progress.step();
+            }
+        }
+        drop(progress);
+        Outcome { arguments, pictures, shown, sigma, columns, scores }.tell(&sheet)
+    })
+}
+
+fn score(clean: &Image, estimate: &Image) -> proxlift::Result<Score> {
+    Ok(Score { psnr: psnr(clean, estimate, Peak::ONE)?, ssim: ssim(clean, estimate, Peak::ONE)? })
+}
+
+/// What was found.
+struct Outcome<'a> {
+    arguments: &'a Arguments,
+    pictures: TestSet,
+    shown: Vec<usize>,
+    sigma: f64,
+    columns: Vec<Column>,
+    /// Of each column, those of each picture.
+    scores: Vec<Vec<Score>>,
+}
+
+impl Outcome<'_> {
+    /// Writes the sheet and prints the table.
+    fn tell(&self, sheet: &Sheet) -> Result<()> {
+        let about = self.about();
+        let table: Vec<Means> =
+            self.columns.iter().zip(&self.scores).map(|(c, s)| Means::of(&c.name, s)).collect();
+        if let Some(path) = &self.arguments.output {
+            let svg = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg"));
+            let text = if svg { sheet.svg(&about) } else { sheet.page(&about, &table) };
+            write(path, text.as_bytes())?;
+            output::note(format_args!("wrote {}", path.display()));
+        }
+        if self.arguments.json {
+            return output::json(&json!({
+                "data": self.pictures.described(),
+                "images": self.scores[0].len(),
+                "channels": self.pictures.set.channels().count(),
+                "sigma": self.sigma,
+                "seed": self.arguments.seed,
+                "clipped": self.arguments.clip,
+                "columns": table,
+                "shown": self.shown.iter().map(|&i| self.pictures.name(i)).collect::<Vec<_>>(),
+            }));
+        }
+        output::line(format_args!("{about}\n"))?;
+        let width = table.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        output::line(format_args!("{:width$} {:>16} {:>18}", "", "PSNR (peak 1)", "SSIM"))?;
+        table.iter().try_for_each(|Means { name, psnr, ssim }| {
+            let (psnr, ssim) = (format!("{psnr:.2}"), format!("{ssim:.4}"));
+            output::line(format_args!("{name:width$} {psnr:>16} {ssim:>18}"))
+        })
+    }
+
+    /// The pictures and the noise, in a line.
+    fn about(&self) -> String {
+        format!(
+            "{} {} pictures ({}), sigma {:.4} ({:.1}/255), seed {}, output {}clipped",
+            self.scores[0].len(),
+            if self.pictures.set.channels() == Channels::Gray { "gray" } else { "RGB" },
+            self.pictures.described(),
+            self.sigma,
+            255.0 * self.sigma,
+            self.arguments.seed,
+            if self.arguments.clip { "" } else { "not " }
+        )
+    }
+}

@@ -1,0 +1,158 @@
+//! Scores over the noise level: a table, an object, a drawing.
+
+use super::Arguments;
+use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
+use crate::choice::Chosen;
+use crate::denoiser::Denoiser;
+use crate::files::write;
+use crate::output;
+use crate::scores::{Score, Scores, score_first};
+use crate::test_set::TestSet;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// What was measured at one noise level.
+struct Point {
+    scores: Scores,
+    /// Total variation's, where it was asked for.
+    variation: Option<Scores>,
+}
+
+/// All levels, in the order they were given.
+pub struct Curve {
+    points: Vec<Point>,
+    /// The denoiser, in a line.
+    described: String,
+}
+
+impl Curve {
+    /// Scores the pictures at every level; thresholds follow the level, unless `--as-trained`.
+    ///
+    /// # Errors
+    /// When the model cannot be set for a level, or a picture cannot be scored.
+    pub fn measure(
+        arguments: &Arguments,
+        chosen: &Chosen,
+        pictures: &TestSet,
+        levels: &[f64],
+    ) -> Result<Self> {
+        let denoiser = |sigma| arguments.denoiser(chosen, pictures.set.channels(), sigma);
+        let count = arguments.count(pictures);
+        let score =
+            |denoiser: &Denoiser, sigma| score_first(denoiser, &pictures.set, count, sigma, arguments.seed);
+        let point = |&sigma: &f64| -> Result<Point> {
+            let scores = score(&denoiser(Some(sigma))?, sigma)?;
+            let variation = Denoiser::total_variation_for(sigma).clipped(arguments.clip);
+            let variation = arguments.tv.then(|| score(&variation, sigma)).transpose()?;
+            Ok(Point { scores, variation })
+        };
+        let points = levels.iter().map(point).collect::<Result<_>>()?;
+        // As it was made; the thresholds of each level are its own.
+        let described = denoiser(None)?.describe().to_string();
+        Ok(Self { points, described })
+    }
+
+    /// Draws and prints it.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn show(&self, arguments: &Arguments, pictures: &TestSet) -> Result<()> {
+        if let Some(path) = &arguments.plot {
+            write(path, self.draw(arguments, pictures).as_bytes())?;
+            output::note(format_args!("wrote {}", path.display()));
+        }
+        if arguments.json {
+            let mut object = arguments.facts(pictures);
+            let points = self.points.iter().map(|point| point.to_json(arguments.verbose));
+            object.insert("curve".into(), points.collect::<Result<Value>>()?);
+            return output::json(&object);
+        }
+        output::line(&self.described)?;
+        let levels = format!("{} noise levels", self.points.len());
+        output::line(format_args!("{}\n", arguments.describe(pictures, &levels)))?;
+        if arguments.verbose {
+            for Point { scores, .. } in &self.points {
+                output::line(format_args!("sigma {:.4}\n{}\n", scores.sigma, scores.per_image_table()))?;
+            }
+        }
+        let with_tv = |name: &str| if arguments.tv { format!(" {name:>9}") } else { String::new() };
+        output::line(format_args!(
+            "{:>8} {:>7} {:>9} {:>9} {:>9}{}{}",
+            "sigma",
+            "/255",
+            "noisy dB",
+            "dB",
+            "SSIM",
+            with_tv("TV dB"),
+            with_tv("TV SSIM")
+        ))?;
+        self.points.iter().try_for_each(|point| output::line(point.row()))
+    }
+
+    fn draw(&self, arguments: &Arguments, pictures: &TestSet) -> String {
+        let (denoised, variation, noisy) = (Style::kind(0), Style::kind(1), Style::kind(5).dashed(1));
+        let line = |style, of: &dyn Fn(&Point) -> Option<f64>| {
+            let points = self.points.iter().filter_map(|point| Some((point.scores.sigma, of(point)?)));
+            let mut points: Vec<(f64, f64)> = points.collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Line::new(style, points)
+        };
+        let panel = |title: &str, axis: &str, of: fn(&Score) -> f64, of_noisy: fn(&Score) -> f64| {
+            let lines = [
+                line(noisy, &|point| Some(mean(&point.scores, of_noisy))),
+                line(variation, &|point| point.variation.as_ref().map(|scores| mean(scores, of))),
+                line(denoised, &|point| Some(mean(&point.scores, of))),
+            ];
+            Panel {
+                title: title.into(),
+                x: Axis::new("σ of the noise, where white is 1", Scale::Linear),
+                y: Axis::new(axis, Scale::Linear),
+                lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
+                level: None,
+            }
+        };
+        let mut legend = vec![(self.described.clone(), denoised)];
+        legend.extend(arguments.tv.then(|| ("total variation".into(), variation)));
+        legend.push(("noisy".into(), noisy));
+        Chart {
+            title: "Denoising at several noise levels".into(),
+            subtitle: arguments.describe(pictures, "means"),
+            caution: None,
+            legend,
+            panels: vec![
+                panel("PSNR", "PSNR in dB, peak 1", |s| s.psnr, |s| s.noisy_psnr),
+                panel("SSIM", "SSIM", |s| s.ssim, |s| s.noisy_ssim),
+            ],
+            columns: 2,
+            frame: (380.0, 260.0),
+        }
+        .draw()
+    }
+}
+
+fn mean(scores: &Scores, of: impl Fn(&Score) -> f64) -> f64 {
+    scores.summary(of).mean
+}
+
+impl Point {
+    fn row(&self) -> String {
+        let (scores, sigma) = (&self.scores, self.scores.sigma);
+        let (noisy, psnr) = (mean(scores, |s| s.noisy_psnr), mean(scores, |s| s.psnr));
+        let ssim = mean(scores, |s| s.ssim);
+        let row = format!("{sigma:>8.4} {:>7.1} {noisy:>9.2} {psnr:>9.2} {ssim:>9.4}", 255.0 * sigma);
+        let tv = |tv: &Scores| format!(" {:>9.2} {:>9.4}", mean(tv, |s| s.psnr), mean(tv, |s| s.ssim));
+        row + &self.variation.as_ref().map_or(String::new(), tv)
+    }
+
+    fn to_json(&self, verbose: bool) -> Result<Value> {
+        let mut object = self.scores.to_json();
+        if let Some(tv) = &self.variation {
+            object.insert("tv_psnr".into(), json!(mean(tv, |s| s.psnr)));
+            object.insert("tv_ssim".into(), json!(mean(tv, |s| s.ssim)));
+        }
+        if verbose {
+            object.insert("per_image".into(), serde_json::to_value(&self.scores.per_image)?);
+        }
+        Ok(Value::Object(object))
+    }
+}

@@ -1,0 +1,49 @@
+//! The noisy pictures as files, so that other programs can denoise the very same.
+
+use crate::files::check_free;
+use crate::output;
+use crate::test_set::TestSet;
+use proxlift::image::io::{self, Depth, Picture};
+use proxlift::{Error, Result};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Writes the first `count` pictures with their noise below `folder`, as float TIFF.
+///
+/// # Errors
+/// When two pictures would have one name, a file exists and `overwrite` is not told, or one cannot be written.
+pub fn noisy(
+    pictures: &TestSet,
+    count: usize,
+    sigma: f64,
+    seed: u64,
+    folder: &Path,
+    overwrite: bool,
+) -> Result<()> {
+    let paths: Vec<PathBuf> = (0..count)
+        .map(|i| {
+            let mut path = folder.join(pictures.name(i)).into_os_string();
+            path.push(".tif");
+            path.into()
+        })
+        .collect();
+    let mut taken = HashMap::new();
+    for (i, path) in paths.iter().enumerate() {
+        if let Some(other) = taken.insert(path, i) {
+            let (a, b) = (&pictures.set.names()[other], &pictures.set.names()[i]);
+            let reason =
+                format!("both {} and {} would be written there: rename one", a.display(), b.display());
+            return Err(Error::file(path, reason));
+        }
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
+        check_free(path, overwrite)?;
+    }
+    let write = |(i, path): (usize, &PathBuf)| {
+        io::write(path, &Picture::new(pictures.noisy(i, sigma, seed)?, Depth::Float))
+    };
+    paths.par_iter().enumerate().map(write).collect::<Result<()>>()?;
+    output::note(format_args!("wrote {count} noisy pictures to {}", folder.display()));
+    Ok(())
+}

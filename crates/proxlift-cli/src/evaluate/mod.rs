@@ -1,0 +1,184 @@
+//! `proxlift evaluate`: how well noise is removed from clean pictures.
+
+mod curve;
+mod export;
+
+use crate::choice::{Choice, Chosen};
+use crate::denoiser::Denoiser;
+use crate::files::{check_extension, check_free};
+use crate::flags::{Levels, check_sigma_below_white, levels, pool};
+use crate::output;
+use crate::scores::score_first;
+use crate::test_set::{TestSet, channels};
+use anyhow::Result;
+use curve::Curve;
+use proxlift::Error;
+use proxlift::image::Channels;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Add noise to clean pictures, remove it, and print PSNR and SSIM.
+///
+/// Noise is white and Gaussian, the same for the same seed on any machine, and not clipped; nor is the output, unless
+/// --clip is given. PSNR is at peak 1, and once more at the largest value of each clean picture. SSIM has the 11 x 11
+/// Gaussian window of its inventors.
+///
+/// With several noise levels the curve is printed, a line for each.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  proxlift evaluate                                          the built-in model `best`, on built-in pictures
+  proxlift evaluate --model small --data photos/ --sigma 25/255
+  proxlift evaluate --model m.safetensors --data bsd68/ --sigma 25/255
+  proxlift evaluate --model m.safetensors --data bsd68/ --sigma 0.2 --as-trained
+  proxlift evaluate --sigma 0.02:0.3:0.02 --tv --plot curve.svg
+  proxlift evaluate --method tv --data photos/ --json --verbose | jq .per_image")]
+pub struct Arguments {
+    #[command(flatten)]
+    choice: Choice,
+    /// A folder of clean pictures [default: 12 built-in procedural pictures of 128 x 128 pixels]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The noise level, where white is 1, or several: 0.05,25/255 or FROM:TO:STEP [default: what the model was trained
+    /// for; 0.1 for tv]
+    #[arg(long, value_name = "S", value_parser = levels, allow_hyphen_values = true)]
+    sigma: Option<Levels>,
+    /// Total variation's scores too
+    #[arg(long, conflicts_with = "method")]
+    tv: bool,
+    /// Draw the scores over the noise level
+    #[arg(long, value_name = "SVG")]
+    plot: Option<PathBuf>,
+    /// Write the noisy pictures, for other programs: float TIFF, neither rounded nor clipped, named as the clean ones
+    #[arg(long, value_name = "DIR")]
+    export_noisy: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(long)]
+    overwrite: bool,
+    /// Leave the model's thresholds as trained; else they follow sigma, as in `proxlift denoise --sigma`
+    #[arg(long, conflicts_with = "method")]
+    as_trained: bool,
+    /// The seed of the noise
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Only the first N pictures
+    #[arg(long, value_name = "N")]
+    limit: Option<std::num::NonZeroUsize>,
+    /// Score colour pictures in gray [default: as a model's file needs; else as the first picture is]
+    #[arg(long)]
+    gray: bool,
+    /// Clip the output to [0, 1] before it is scored
+    #[arg(long)]
+    clip: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// The scores of each picture too
+    #[arg(long, short)]
+    verbose: bool,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Loads, scores, prints.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    check(arguments)?;
+    let given = arguments.sigma.as_ref().map(|levels| levels.0.as_slice());
+    let chosen = arguments.choice.load()?;
+    let pool = pool(arguments.threads)?;
+    pool.install(|| {
+        let needed: Vec<Channels> = chosen.channels().into_iter().collect();
+        let channels = channels(&needed, arguments.gray, arguments.data.as_deref())?;
+        let first = arguments.denoiser(&chosen, channels, given.map(|levels| levels[0]))?;
+        let levels = given.map_or_else(|| vec![first.sigma()], <[f64]>::to_vec);
+        levels.iter().try_for_each(|&sigma| check_sigma_below_white(sigma))?;
+        let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
+        if let Some(folder) = &arguments.export_noisy {
+            let count = arguments.count(&pictures);
+            export::noisy(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
+        }
+        if levels.len() > 1 || arguments.tv || arguments.plot.is_some() {
+            return Curve::measure(arguments, &chosen, &pictures, &levels)?.show(arguments, &pictures);
+        }
+        one_level(arguments, &first, &pictures, levels[0])
+    })
+}
+
+/// Refuses what cannot be done, before any work.
+fn check(arguments: &Arguments) -> Result<()> {
+    if let Some(levels) = &arguments.sigma {
+        levels.0.iter().try_for_each(|&sigma| check_sigma_below_white(sigma))?;
+        if arguments.export_noisy.is_some() && levels.0.len() > 1 {
+            let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";
+            return Err(Error::invalid(reason).into());
+        }
+    }
+    if let Some(plot) = &arguments.plot {
+        check_extension(plot, &["svg"])?;
+        check_free(plot, arguments.overwrite)?;
+    }
+    Ok(())
+}
+
+impl Arguments {
+    /// The denoiser that was chosen, for noise of level `sigma`.
+    fn denoiser(
+        &self,
+        chosen: &Chosen,
+        channels: Channels,
+        sigma: Option<f64>,
+    ) -> proxlift::Result<Denoiser> {
+        Ok(chosen.denoiser(channels, sigma.filter(|_| !self.as_trained))?.clipped(self.clip))
+    }
+
+    /// How many pictures are scored.
+    fn count(&self, pictures: &TestSet) -> usize {
+        self.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()))
+    }
+
+    /// The pictures and the settings, in a line; `levels` says which noise.
+    fn describe(&self, pictures: &TestSet, levels: &str) -> String {
+        let kind = if pictures.set.channels() == Channels::Gray { "gray" } else { "RGB" };
+        format!(
+            "{} {kind} pictures ({}), {levels}, seed {}, output {}clipped",
+            self.count(pictures),
+            pictures.described(),
+            self.seed,
+            if self.clip { "" } else { "not " }
+        )
+    }
+
+    /// What JSON says of every evaluation.
+    fn facts(&self, pictures: &TestSet) -> serde_json::Map<String, serde_json::Value> {
+        let facts = [
+            ("denoiser", json!(self.choice.name())),
+            ("data", json!(pictures.described())),
+            ("channels", json!(pictures.set.channels().count())),
+            ("clipped", json!(self.clip)),
+            ("skipped", json!(pictures.set.skipped().len())),
+        ];
+        facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
+
+fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sigma: f64) -> Result<()> {
+    let count = arguments.count(pictures);
+    let scores = score_first(denoiser, &pictures.set, count, sigma, arguments.seed)?;
+    if arguments.json {
+        let mut object = scores.to_json();
+        object.extend(arguments.facts(pictures));
+        if arguments.verbose {
+            object.insert("per_image".into(), serde_json::to_value(&scores.per_image)?);
+        }
+        return output::json(&object);
+    }
+    output::line(denoiser.describe())?;
+    output::line(format_args!("{}\n", arguments.describe(pictures, &format!("sigma {sigma:.4}"))))?;
+    if arguments.verbose {
+        output::line(format_args!("{}\n", scores.per_image_table()))?;
+    }
+    output::line(scores.table())?;
+    let (seconds, speed) = (scores.seconds, scores.megapixels_per_second());
+    output::line(format_args!("\nmean ± standard deviation; {seconds:.2} s, {speed:.1} megapixels a second"))
+}

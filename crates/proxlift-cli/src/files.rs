@@ -1,0 +1,40 @@
+//! Files that a command makes beside what it prints.
+
+use proxlift::image::io::write_atomically;
+use proxlift::{Error, Result};
+use std::io::Write;
+use std::path::Path;
+
+/// Refuses a file that cannot be made, or would be replaced without `overwrite`; to be asked before the work starts.
+pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
+    if path.is_dir() {
+        return Err(Error::file(path, "this is a folder, where a file should be written"));
+    }
+    if path.exists() && !overwrite {
+        return Err(Error::file(path, "this file exists: give --overwrite to replace it"));
+    }
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => Err(Error::file(folder, format!("there is no such folder for {}", path.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file whose extension is none of `allowed`.
+pub fn check_extension(path: &Path, allowed: &[&str]) -> Result<()> {
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if allowed.iter().any(|a| extension.eq_ignore_ascii_case(a)) {
+        return Ok(());
+    }
+    Err(Error::file(
+        path,
+        format!("this file is written as {0}: end its name with .{0}", allowed.join(" or .")),
+    ))
+}
+
+/// Writes a whole file or none.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomically(path, |file| file.write_all(bytes).map_err(Error::io(path)))
+}

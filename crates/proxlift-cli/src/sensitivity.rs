@@ -1,0 +1,27 @@
+//! How much of a small change of a picture comes through a network: norms of its Jacobian.
+
+use proxlift::Result;
+use proxlift::engine::{Cpu, Field};
+use proxlift::image::Image;
+use proxlift::network::{Jacobian, Network};
+use proxlift::operator::{NormParams, PowerState, spectral_norm};
+use rayon::prelude::*;
+
+/// The power iteration: what it has found after so many steps is a lower bound, near enough to compare networks.
+const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60 };
+
+/// The norm of the Jacobian at each noisy picture, in order.
+///
+/// # Errors
+/// When a picture does not fit the network.
+pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
+    let norm = |image: &Image| -> Result<f64> {
+        let grid = network.architecture().grid(image.height(), image.width())?;
+        let z = Field::from_planar(1, image.channels(), grid, image.data())?;
+        let engine = Cpu::new();
+        let jacobian = Jacobian::at(&engine, network, &z)?;
+        let mut state = PowerState::new(&jacobian, 0);
+        Ok(f64::from(spectral_norm(&jacobian, &mut state, &NORM).norm))
+    };
+    noisy.par_iter().map(norm).collect()
+}

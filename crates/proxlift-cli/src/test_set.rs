@@ -1,0 +1,105 @@
+//! Clean pictures to measure on: a folder's, or the built-in ones.
+
+use crate::output;
+use crate::plan::pictures_below;
+use proxlift::dataset::ImageSet;
+use proxlift::image::noise::add_gaussian;
+use proxlift::image::{Channels, Image, io};
+use proxlift::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The built-in test set: how many pictures, their side, the seed of their shapes.
+const EMBEDDED: (usize, usize, u64) = (12, 128, 0);
+
+/// Clean pictures, and where they are from.
+pub struct TestSet {
+    /// The pictures.
+    pub set: ImageSet,
+    folder: Option<PathBuf>,
+}
+
+impl TestSet {
+    /// All pictures below `folder`, or the built-in ones.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or holds no picture.
+    pub fn load(folder: Option<&Path>, channels: Channels) -> Result<Self> {
+        let set = match folder {
+            Some(folder) => ImageSet::from_folder(folder, channels)?,
+            None => ImageSet::embedded_test(EMBEDDED.0, EMBEDDED.1, channels, EMBEDDED.2)?,
+        };
+        Ok(Self::from_set(set, folder))
+    }
+
+    /// At most `most` of them, evenly spaced.
+    ///
+    /// # Errors
+    /// As [`TestSet::load`].
+    pub fn load_at_most(folder: Option<&Path>, channels: Channels, most: usize) -> Result<Self> {
+        let set = match folder {
+            Some(folder) => ImageSet::spaced(folder, channels, most)?,
+            None => ImageSet::embedded_test(EMBEDDED.0.min(most), EMBEDDED.1, channels, EMBEDDED.2)?,
+        };
+        Ok(Self::from_set(set, folder))
+    }
+
+    fn from_set(set: ImageSet, folder: Option<&Path>) -> Self {
+        if set.channels() == Channels::Rgb && set.images().iter().all(is_gray) {
+            output::warn(
+                "the pictures are gray, but the model is for colour: three noisy copies are easier to denoise than one",
+            );
+        }
+        Self { set, folder: folder.map(Path::to_path_buf) }
+    }
+
+    /// The folder's name, or `built-in`.
+    pub fn described(&self) -> String {
+        self.folder.as_ref().map_or("built-in".into(), |path| path.display().to_string())
+    }
+
+    /// Where picture `i` lies in its folder, without extension: what its noisy copy and its results are called.
+    pub fn name(&self, i: usize) -> PathBuf {
+        let path = &self.set.names()[i];
+        let inside = self.folder.as_ref().and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+        inside.with_extension("")
+    }
+
+    /// Picture `i` with the noise of stream `i` of `seed`, not clipped: the same whatever else is drawn.
+    ///
+    /// # Errors
+    /// When the level is out of range.
+    pub fn noisy(&self, i: usize, sigma: f64, seed: u64) -> Result<Image> {
+        add_gaussian(&self.set.images()[i], sigma as f32, seed, i as u64)
+    }
+}
+
+/// What pictures must be read as for networks that take only the `needed` kinds: as these need, in gray if `gray`, else as the
+/// first picture is.
+///
+/// # Errors
+/// When the denoisers are for different kinds of pictures, or the folder cannot be read.
+pub fn channels(needed: &[Channels], gray: bool, folder: Option<&Path>) -> Result<Channels> {
+    if gray && needed.contains(&Channels::Rgb) {
+        return Err(Error::invalid("--gray with a model for colour: leave it out, or choose a gray model"));
+    }
+    if needed.contains(&Channels::Gray) && needed.contains(&Channels::Rgb) {
+        let reason = "some models are for gray pictures and some for colour: compare those of one kind";
+        return Err(Error::invalid(reason));
+    }
+    match (needed.first(), folder) {
+        _ if gray => Ok(Channels::Gray),
+        (Some(&channels), _) => Ok(channels),
+        (None, Some(folder)) => kind_of_first(folder),
+        (None, None) => Ok(Channels::Gray),
+    }
+}
+
+/// Gray or RGB as the first picture that can be read is; a folder without any is refused when the set is made.
+fn kind_of_first(folder: &Path) -> Result<Channels> {
+    let readable = pictures_below(folder)?.into_iter().find_map(|path| io::read(path).ok());
+    Ok(readable.map_or(Channels::Gray, |picture| picture.image.kind()))
+}
+
+fn is_gray(image: &Image) -> bool {
+    image.plane(0) == image.plane(1) && image.plane(0) == image.plane(2)
+}
