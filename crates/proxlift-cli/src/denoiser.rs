@@ -39,17 +39,30 @@ pub fn channels_of(network: &Network<f32>) -> Channels {
     if network.architecture().channels == 1 { Channels::Gray } else { Channels::Rgb }
 }
 
+/// A network in a line: its sizes, and what it is unrolled from.
+pub fn describe(network: &Network<f32>) -> String {
+    let sizes = network.architecture();
+    let mut text = format!(
+        "K={}, J={}, {k}x{k} kernels, {}, unrolled from {}",
+        sizes.depth,
+        sizes.features,
+        if sizes.channels == 1 { "gray" } else { "RGB" },
+        network.unrolling,
+        k = sizes.kernel,
+    );
+    if network.learns_activations() {
+        text += &format!(", activations of {} knots", network.activation[0].pieces());
+    }
+    if network.bounded {
+        text += ", bounded";
+    }
+    text
+}
+
 impl Denoiser {
     /// A network as it is, for noise of level `sigma`.
     pub fn from_network(network: Network<f32>, sigma: f64) -> Self {
-        let architecture = network.architecture();
-        let description = format!(
-            "network with K={}, J={}, {k}x{k} kernels, {}",
-            architecture.depth,
-            architecture.features,
-            if architecture.channels == 1 { "gray" } else { "RGB" },
-            k = architecture.kernel,
-        );
+        let description = format!("network with {}", describe(&network));
         Self { kind: Kind::Network { engine: Cpu::new(), network }, sigma, clip: false, description }
     }
 

@@ -1,6 +1,7 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
 use crate::choice::check_file;
+use crate::denoiser::describe;
 use crate::files::check_free;
 use crate::filter_sheet;
 use crate::output;
@@ -154,7 +155,8 @@ fn list() -> anyhow::Result<()> {
         for (channels, pictures) in [(Channels::Gray, "gray"), (Channels::Rgb, "colour")] {
             let model = built_in.load(channels)?;
             let sizes = model.network.architecture();
-            let (name, parameters, sigma) = (built_in.name(), sizes.parameters(), 255.0 * model.sigma);
+            let (name, parameters, sigma) =
+                (built_in.name(), model.network.parameters(), 255.0 * model.sigma);
             output::line(format_args!(
                 "{name:<8} {pictures:<9} {:>3} {:>3} {parameters:>11}  sigma {sigma:.0}/255",
                 sizes.depth, sizes.features
@@ -196,6 +198,12 @@ fn rows(model: &Model, bound: &LipschitzBound) -> Vec<Row> {
     bound.norms.iter().enumerate().map(row).collect()
 }
 
+/// The largest slope of an activation.
+fn steepest(model: &Model) -> f64 {
+    let slopes = model.network.activation.iter().map(|s| f64::from(s.steepest()));
+    slopes.fold(0.0, f64::max)
+}
+
 /// The least and the largest threshold.
 fn thresholds(model: &Model) -> (f64, f64) {
     let lambda = model.network.activation.iter().flat_map(|s| s.knots()).map(|&l| f64::from(l));
@@ -208,12 +216,16 @@ fn print_json(model: &Model, facts: &Facts) -> anyhow::Result<()> {
     output::json(&json!({
         "format_version": facts.version,
         "architecture": sizes,
-        "parameters": sizes.parameters(),
+        "parameters": model.network.parameters(),
+        "unrolling": model.network.unrolling,
+        "bounded": model.network.bounded,
+        "knots": model.network.activation[0].pieces(),
+        "steepest_activation": steepest(model),
         "receptive_field": 2 * sizes.receptive_radius() + 1,
         "multiply_adds_per_pixel": sizes.forward_flops() / 2,
         "sigma": model.sigma,
         "lambda": { "min": least, "max": most },
-        "non_expansive_layers": facts.bound.layers_are_non_expansive(),
+        "non_expansive_layers": model.network.is_plain() && facts.bound.layers_are_non_expansive(),
         "lipschitz_bound": facts.bound.bound,
         "jacobian_norm": facts.measured,
         "layers": rows(model, &facts.bound),
@@ -228,24 +240,21 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
     let field = 2 * sizes.receptive_radius() + 1;
     let facts = [
         ("format", format!("proxlift model, version {version}")),
-        (
-            "network",
-            format!(
-                "K={} layers, J={} features, {k}x{k} kernels, {}",
-                sizes.depth,
-                sizes.features,
-                if sizes.channels == 1 { "gray" } else { "RGB" },
-                k = sizes.kernel
-            ),
-        ),
-        ("parameters", format!("{} weights, {} thresholds", sizes.parameters(), sizes.features)),
+        ("network", describe(&model.network)),
+        ("parameters", model.network.parameters().to_string()),
         ("receptive field", format!("{field} x {field} pixels")),
         ("work", format!("{} multiply-adds a pixel", sizes.forward_flops() / 2)),
         ("trained for", format!("sigma {:.4} ({:.1}/255)", model.sigma, 255.0 * model.sigma)),
-        ("lambda", if least == most { format!("{least:.4}") } else { format!("{least:.4} to {most:.4}") }),
+        (
+            "thresholds",
+            if least == most { format!("{least:.4}") } else { format!("{least:.4} to {most:.4}") },
+        ),
+        ("activations", format!("proxes: slopes from 0 to {:.3}", steepest(model))),
         (
             "layers",
-            if bound.layers_are_non_expansive() {
+            if !model.network.is_plain() {
+                "with momentum: no layer by itself decides whether the network expands".into()
+            } else if bound.layers_are_non_expansive() {
                 "all non-expansive: tau ||L||^2 is at most 2".into()
             } else {
                 "one has tau ||L||^2 above 2 and may expand".into()

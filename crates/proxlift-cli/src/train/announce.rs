@@ -4,6 +4,7 @@ use super::build;
 use super::config::Config;
 use super::data::Data;
 use super::settings::Rate;
+use crate::denoiser::describe;
 use crate::output;
 use anyhow::Result;
 use proxlift::dataset::Patches;
@@ -13,19 +14,15 @@ use proxlift::training::{EpochRecord, Go, Observer, Trainer, train};
 
 /// Says what will be done and how long it will take.
 pub fn announce(config: &Config, data: &Data, trainer: &dyn Trainer, first: &EpochRecord) -> Result<()> {
-    let (sizes, count) = (config.architecture, data.patches.len());
-    let kernel = sizes.kernel;
-    output::note(format_args!(
-        "network   K={}, J={}, {kernel}x{kernel} kernels, {}: {} parameters",
-        sizes.depth,
-        sizes.features,
-        if sizes.channels == 1 { "gray" } else { "RGB" },
-        sizes.parameters()
-    ));
+    let (network, count) = (build::network(config)?, data.patches.len());
+    output::note(format_args!("network   {}: {} parameters", describe(&network), network.parameters()));
     output::note(format_args!("trainer   {}", trainer.describe()));
     output::note(format_args!(
-        "data      {}; {count} patches of {1} x {1} pixels, sigma {2:.4}",
-        data.described, config.patch, config.sigma
+        "data      {}; {count} patches of {1} x {1} pixels, sigma {2:.4}{3}",
+        data.described,
+        config.patch,
+        config.sigma,
+        config.settings.sigma_range.map_or(String::new(), |[a, b]| format!(" (drawn from {a} to {b})"))
     ));
     let growing =
         if config.last_batch == config.batch { String::new() } else { format!(" to {}", config.last_batch) };

@@ -241,6 +241,14 @@ impl<T: Real> Network<T> {
         Layer { theta: &self.theta[k], tau: self.tau[k - 1], activation: &self.activation[k - 1] }
     }
 
+    /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.
+    pub fn parameters(&self) -> usize {
+        let activation = |s: &Activation<T>| s.knots().len() + s.slopes().len();
+        let learned =
+            if self.learns_activations() { self.activation.iter().map(activation).sum() } else { 0 };
+        self.architecture().parameters() + learned
+    }
+
     /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.
     pub fn momentum(&self, k: usize) -> Momentum<T> {
         let momentum = self.unrolling.momentum(k);

@@ -83,6 +83,17 @@ impl Unrolling {
     }
 }
 
+impl std::fmt::Display for Unrolling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::DualForwardBackward => "dual forward-backward",
+            Self::Inertial => "inertial dual forward-backward",
+            Self::ChambollePock => "Chambolle-Pock",
+            Self::StronglyConvex => "strongly convex Chambolle-Pock",
+        })
+    }
+}
+
 /// `s_k` of the strongly convex acceleration.
 fn primal_step(k: usize) -> f64 {
     (1..k).fold(1.0, |s, _| s / (1.0 + 2.0 * s).sqrt())
