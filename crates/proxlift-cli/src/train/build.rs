@@ -2,9 +2,11 @@
 
 use super::config::Config;
 use super::settings::{Filters, Metric, Order, Rate, Start, ThetaSteps, Trainer, UStep, Unrolling};
-use proxlift::Result;
-use proxlift::network::{self, Network};
+use crate::denoiser::describe;
+use proxlift::network::{self, Model, Network};
 use proxlift::training::{self, Auxiliary, Backprop, Constraint, Descent, LbFb, MetricKind, Options, Steps};
+use proxlift::{Error, Result};
+use std::path::Path;
 
 /// Adam's memory of squares.
 const BETA2: f32 = 0.999;
@@ -31,7 +33,25 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
     if constraint.zero_mean {
         network = network.centered(config.seed);
     }
-    Ok(network.unrolled(unrolling(config), config.seed))
+    network = network.unrolled(unrolling(config), config.seed);
+    match &config.settings.from {
+        Some(path) => go_on_from(path, &network),
+        None => Ok(network),
+    }
+}
+
+/// The network of the model at `path`, which must be of the same kind as `new`.
+fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
+    let old = Model::load(path)?.network;
+    let kind = |network: &Network<f32>| {
+        let knots = network.activation[0].pieces();
+        (network.architecture(), network.unrolling, network.bounded, knots)
+    };
+    if kind(&old) == kind(new) {
+        return Ok(old);
+    }
+    let reason = format!("this model has {}, but the training asks for {}", describe(&old), describe(new));
+    Err(Error::file(path, reason))
 }
 
 fn unrolling(config: &Config) -> network::Unrolling {

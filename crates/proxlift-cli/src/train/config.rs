@@ -67,7 +67,7 @@ impl Config {
         if rate == Rate::Backtracking {
             (all.schedule, all.inertia) = (None, None);
         }
-        for path in [&mut all.data, &mut all.test].into_iter().flatten() {
+        for path in [&mut all.data, &mut all.test, &mut all.from].into_iter().flatten() {
             *path = std::path::absolute(&*path).map_err(Error::io(&*path))?;
         }
         (all.preset, all.out) = (None, None);

@@ -220,6 +220,9 @@ pub struct Settings {
     /// [default: the clip at --lambda, fixed]
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub knots: Option<usize>,
+    /// Go on from the parameters of a model, which must be such a network [default: start anew]
+    #[arg(long, value_name = "MODEL", help_heading = "Network", conflicts_with = "start")]
+    pub from: Option<PathBuf>,
     /// How the filters start [default: random]
     #[arg(long, help_heading = "Network")]
     pub start: Option<Start>,
