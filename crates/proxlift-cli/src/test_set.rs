@@ -52,9 +52,15 @@ impl TestSet {
         Self { set, folder: folder.map(Path::to_path_buf) }
     }
 
-    /// The folder's name, or `built-in`.
+    /// The folder's path, or `built-in`.
     pub fn described(&self) -> String {
         self.folder.as_ref().map_or("built-in".into(), |path| path.display().to_string())
+    }
+
+    /// The folder's own name, or `built-in`.
+    pub fn short_name(&self) -> String {
+        let name = self.folder.as_ref().map(|path| path.file_name().unwrap_or(path.as_os_str()));
+        name.map_or("built-in".into(), |name| name.to_string_lossy().into_owned())
     }
 
     /// Where picture `i` lies in its folder, without extension: what its noisy copy and its results are called.

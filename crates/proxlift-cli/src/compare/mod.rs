@@ -184,7 +184,8 @@ impl Outcome<'_> {
             "{} {} pictures ({}), sigma {:.4} ({:.1}/255), seed {}, output {}clipped",
             self.scores[0].len(),
             if self.pictures.set.channels() == Channels::Gray { "gray" } else { "RGB" },
-            self.pictures.described(),
+            // A sheet is passed on: it tells no more of this machine than the folder's name.
+            self.pictures.short_name(),
             self.sigma,
             255.0 * self.sigma,
             self.arguments.seed,

@@ -1,7 +1,7 @@
 //! The sheet: for each picture a row of crops, each with its name and scores; as SVG, or as a page around it.
 
 use crate::chart::{escape, sheet as style_sheet};
-use crate::error_map::{FULL, error_map};
+use crate::error_map::{ABOVE, BELOW, FULL, error_map};
 use crate::html::{as_png, data_uri, document, table};
 use crate::train::data::centre;
 use proxlift::Result;
@@ -159,8 +159,8 @@ impl Sheet {
             "Denoisers side by side",
             &format!(
                 "<p>{}.</p>\n{}<p class=\"faint\">Mean ± standard deviation over all pictures; PSNR in dB at peak 1.</p>\n\
-                 <figure><div class=\"wide\">{}</div><figcaption>Scores are those of the whole picture, the best PSNR \
-                 of a row in bold. Hold the pointer on a result to see the clean picture in its place.{errors}\
+                 <figure><div class=\"wide\">{}</div><figcaption>PSNR and SSIM are those of the whole picture, the best \
+                 PSNR of a row in bold. Hold the pointer on a result to see the clean picture in its place.{errors}\
                  </figcaption></figure>\n",
                 escape(about),
                 table(&["", "PSNR", "SSIM"], &rows.collect::<Vec<_>>()),
@@ -191,10 +191,19 @@ impl Sheet {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" \
              role=\"img\" aria-label=\"Denoisers side by side\">\n<style>{}.chart .cell:hover .result{{opacity:0}}\
-             </style>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{body}</svg>\n",
-            style_sheet()
+             </style>\n<defs><linearGradient id=\"error\"><stop stop-color=\"{}\"/><stop offset=\"0.5\" stop-color=\"#fff\"/>\
+             <stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{body}</svg>\n",
+            style_sheet(),
+            colour(BELOW),
+            colour(ABOVE)
         )
     }
+}
+
+/// As SVG has it.
+fn colour(rgb: [f32; 3]) -> String {
+    let [r, g, b] = rgb.map(|v| (255.0 * v).round());
+    format!("rgb({r},{g},{b})")
 }
 
 impl Row {
@@ -209,7 +218,7 @@ impl Row {
         let best =
             self.cells.iter().filter_map(|c| c.score).map(|s| s.psnr).fold(f64::NEG_INFINITY, f64::max);
         let size = format!("width=\"{}\" height=\"{}\"", self.width, self.height);
-        let deep = self.height + if errors { self.height + GAP / 2 } else { 0 };
+        let below = self.height + CAPTION;
         for (line, cells) in self.cells.chunks(across).enumerate() {
             for (column, cell) in cells.iter().enumerate() {
                 let name = fit(&cell.name, pitch - GAP);
@@ -228,24 +237,41 @@ impl Row {
                         cell.crop
                     ),
                 };
-                if let Some(error) = &cell.error {
-                    let _ = write!(svg, "<image y=\"{}\" {size} href=\"{error}\"/>", self.height + GAP / 2);
-                }
                 let weight = |is_best| if is_best { " font-weight=\"bold\"" } else { "" };
-                let _ = write!(svg, "<text y=\"{}\">{}</text>", deep + 17, escape(&name));
+                let _ = write!(svg, "<text y=\"{}\">{}</text>", self.height + 17, escape(&name));
                 if let Some(Score { psnr, ssim }) = cell.score {
                     let _ = write!(
                         svg,
                         "<text y=\"{}\"><tspan{}>{psnr:.2} dB</tspan><tspan class=\"faint\" dx=\"8\">{ssim:.3}</tspan></text>",
-                        deep + 34,
+                        self.height + 34,
                         weight(psnr == best)
                     );
                 }
+                if let Some(error) = &cell.error {
+                    let _ = write!(svg, "<image y=\"{below}\" {size} href=\"{error}\"/>");
+                } else if errors {
+                    draw_key(svg, below);
+                }
                 svg.push_str("</g>\n");
             }
-            *y += deep + CAPTION;
+            *y += below + if errors { self.height + 2 * GAP } else { 0 };
         }
     }
+}
+
+/// What the colours of an error mean, where the clean picture has none.
+fn draw_key(svg: &mut String, y: usize) {
+    let (width, bar) = (112, 10);
+    let _ = write!(
+        svg,
+        "<rect y=\"{}\" width=\"{width}\" height=\"{bar}\" fill=\"url(#error)\"/><text y=\"{}\">error</text>\
+         <text class=\"faint\" y=\"{2}\">−{FULL}</text><text class=\"faint\" x=\"{3}\" y=\"{2}\" \
+         text-anchor=\"middle\">0</text><text class=\"faint\" x=\"{width}\" y=\"{2}\" text-anchor=\"end\">+{FULL}</text>",
+        y + 20,
+        y + 12,
+        y + 44,
+        width / 2
+    );
 }
 
 /// The name, cut where it would run into its neighbour.
