@@ -4,7 +4,7 @@ use crate::denoiser::{Choice, Denoiser};
 use crate::flags::{check_sigma_below_white, number, pool};
 use crate::output::{self, Progress};
 use crate::plan::{self, Task};
-use proxlift::image::io::{self, Depth, Picture};
+use proxlift::image::io::{self, Depth, Limits, Raster};
 use proxlift::{Error, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
     let denoiser = arguments.choice.denoiser(arguments.sigma)?;
     let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
-    let job = Job { denoiser, told: arguments.sigma.is_some(), pool, turn: Mutex::new(()) };
+    let (told, alone) = (arguments.sigma.is_some(), tasks.len() == 1);
+    let job = Job { denoiser, told, alone, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         job.picture(task)?;
@@ -80,6 +81,8 @@ struct Job {
     denoiser: Denoiser,
     /// Whether the noise level was told.
     told: bool,
+    /// Whether there is one picture only, whose own progress is shown.
+    alone: bool,
     pool: rayon::ThreadPool,
     /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
     turn: Mutex<()>,
@@ -114,30 +117,30 @@ impl Job {
     /// Reads, denoises and writes one picture; its number of pixels.
     fn picture(&self, task: &Task) -> Result<usize> {
         let of_input = |e: Error| Error::file(&task.input, e.to_string());
-        let mut picture = output::about(&task.input, || io::read(&task.input))?;
-        self.check_scale(task, &picture).map_err(of_input)?;
+        let raster = output::about(&task.input, || io::read_raster(&task.input, &Limits::default()))?;
+        self.check_scale(task, &raster).map_err(of_input)?;
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        picture.image = if self.denoiser.is_parallel() {
+        let raster = if self.denoiser.is_parallel() {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(|| self.denoiser.denoise(&picture.image))
+            self.pool.install(|| self.denoiser.denoise_raster(raster, self.alone))
         } else {
-            self.denoiser.denoise(&picture.image)
+            self.denoiser.denoise_raster(raster, self.alone)
         }
         .map_err(of_input)?;
         // A link stays a link: what it points to is replaced.
         let output = task.output.canonicalize().unwrap_or_else(|_| task.output.clone());
-        output::about(&task.output, || io::write(output, &picture))?;
-        Ok(picture.image.pixels())
+        output::about(&task.output, || io::write_raster(output, &raster))?;
+        Ok(raster.pixels())
     }
 
     /// White is 1 in integer pictures; a float picture has whatever scale it has, and sigma must be on the same.
-    fn check_scale(&self, task: &Task, picture: &Picture) -> Result<()> {
-        if picture.depth != Depth::Float {
+    fn check_scale(&self, task: &Task, picture: &Raster) -> Result<()> {
+        if picture.depth() != Depth::Float {
             return check_sigma_below_white(self.denoiser.sigma());
         }
-        let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        let largest = picture.largest();
         if !self.told && largest > ANOTHER_SCALE {
             output::warn(format_args!(
                 "{}: values reach {largest}, but sigma is {} for pictures where white is 1: give --sigma on the \
