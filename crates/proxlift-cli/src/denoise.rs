@@ -5,7 +5,7 @@ use crate::flags::{check_not_negative, check_sigma_below_white, number, pool};
 use crate::noise::{self, Noise};
 use crate::output::{self, Progress};
 use crate::plan::{self, Task};
-use proxlift::image::io::{self, Depth, Picture};
+use proxlift::image::io::{self, Depth, Limits, Raster};
 use proxlift::{Error, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let chosen = arguments.choice.load()?;
     let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
-    let job = Job { chosen, sigma: arguments.sigma, pool, turn: Mutex::new(()) };
+    let (sigma, alone) = (arguments.sigma, tasks.len() == 1);
+    let job = Job { chosen, sigma, alone, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
@@ -92,6 +93,8 @@ struct Job {
     chosen: Chosen,
     /// The noise level, if it was told.
     sigma: Option<f64>,
+    /// Whether there is one picture only, whose own progress is shown.
+    alone: bool,
     pool: rayon::ThreadPool,
     /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
     turn: Mutex<()>,
@@ -130,35 +133,35 @@ impl Job {
     /// Reads, denoises and writes one picture.
     fn picture(&self, task: &Task) -> Result<Done> {
         let of_input = |e: Error| Error::file(&task.input, e.to_string());
-        let mut picture = output::about(&task.input, || io::read(&task.input))?;
-        self.check_scale(task, &picture).map_err(of_input)?;
+        let raster = output::about(&task.input, || io::read_raster(&task.input, &Limits::default()))?;
+        self.check_scale(task, &raster).map_err(of_input)?;
         let estimated = self.sigma.is_none() && self.chosen.follows_sigma();
-        let noise = estimated.then(|| Noise::of(&picture)).transpose().map_err(of_input)?;
+        let noise = estimated.then(|| Noise::of(&raster)).transpose().map_err(of_input)?;
         let sigma = self.sigma.or(noise.map(|noise| noise.sigma));
-        let denoiser = self.chosen.denoiser(picture.image.kind(), sigma)?;
+        let denoiser = self.chosen.denoiser(raster.kind(), sigma)?;
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        picture.image = if denoiser.is_parallel() {
+        let raster = if denoiser.is_parallel() {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(|| denoiser.denoise(&picture.image))
+            self.pool.install(|| denoiser.denoise_raster(raster, self.alone))
         } else {
-            denoiser.denoise(&picture.image)
+            denoiser.denoise_raster(raster, self.alone)
         }
         .map_err(of_input)?;
         // A link stays a link: what it points to is replaced.
         let output = task.output.canonicalize().unwrap_or_else(|_| task.output.clone());
-        output::about(&task.output, || io::write(output, &picture))?;
-        Ok(Done { pixels: picture.image.pixels(), noise })
+        output::about(&task.output, || io::write_raster(output, &raster))?;
+        Ok(Done { pixels: raster.pixels(), noise })
     }
 
     /// White is 1 in integer pictures; a float picture has whatever scale it has, which a model that cannot be set for the
     /// noise does not follow.
-    fn check_scale(&self, task: &Task, picture: &Picture) -> Result<()> {
-        if picture.depth != Depth::Float {
+    fn check_scale(&self, task: &Task, picture: &Raster) -> Result<()> {
+        if picture.depth() != Depth::Float {
             return self.sigma.map_or(Ok(()), check_sigma_below_white);
         }
-        let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        let largest = picture.largest();
         if self.chosen.is_parallel() && !self.chosen.follows_sigma() && largest > ANOTHER_SCALE {
             output::warn(format_args!(
                 "{}: values reach {largest}, but the model is for pictures where white is 1 and does not know the noise \

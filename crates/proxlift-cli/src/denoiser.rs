@@ -1,6 +1,9 @@
 //! What removes noise, whichever kind was asked for: a trained network or total variation.
 
+use crate::output::Progress;
+use proxlift::engine::cpu::parts::{PART_BYTES, Parts};
 use proxlift::engine::{Cpu, Engine, Field};
+use proxlift::image::io::{Picture, Raster};
 use proxlift::image::{Channels, Image};
 use proxlift::network::{Model, Network};
 use proxlift::solver::{TotalVariation, TvParams, total_variation};
@@ -17,6 +20,12 @@ pub const GRAY_LAMBDA: f64 = 0.74;
 /// The same for colour, where one norm is taken over three channels. The best of 0.74, 0.9, 1, 1.1, 1.2 and 1.3 on 14
 /// photographs of the BSDS500 training folder at sigma 0.1 (28.07 dB; 0.74 gives 26.88).
 pub const COLOUR_LAMBDA: f64 = 1.1;
+
+/// Bytes that total variation takes for a sample: the picture, its estimate, and three fields of two numbers each.
+const TV_BYTES: usize = 32;
+
+/// The most that total variation may take.
+const TV_MOST: usize = 8 << 30;
 
 /// Something that removes noise.
 pub struct Denoiser {
@@ -139,12 +148,7 @@ impl Denoiser {
         let mut data = match &self.kind {
             Kind::Network { engine, network } => {
                 let architecture = network.architecture();
-                if channels < architecture.channels {
-                    return Err(Error::invalid(
-                        "the picture is gray, but the model was trained on colour: use a gray model or convert the \
-                         picture to RGB",
-                    ));
-                }
+                proxlift::denoise::check_channels(network, noisy.kind())?;
                 let grid = architecture.grid(height, width)?;
                 let samples = channels / architecture.channels;
                 let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
@@ -167,6 +171,32 @@ impl Denoiser {
         Image::new(channels, height, width, data)
     }
 
+    /// [`Self::denoise`] in the depth of a file, whatever the size; `watch` shows how far it is.
+    ///
+    /// A network takes little memory beside the picture itself; total variation takes [`TV_BYTES`] a sample. Integers
+    /// are clipped to what they hold, floats never.
+    ///
+    /// # Errors
+    /// As [`Self::denoise`], and when total variation would take more than [`TV_MOST`].
+    pub fn denoise_raster(&self, mut raster: Raster, watch: bool) -> Result<Raster> {
+        let (height, width) = (raster.height(), raster.width());
+        match &self.kind {
+            Kind::Network { engine, network } => {
+                let parts = Parts::new(network.architecture(), height, width, PART_BYTES);
+                let progress = watch.then(|| Progress::new(parts.count(), "denoising"));
+                let step = || progress.iter().for_each(Progress::step);
+                proxlift::denoise::denoise(engine, network, &mut raster, &parts, step)?;
+                Ok(raster)
+            }
+            Kind::TotalVariation { .. } => {
+                check_tv_memory(raster.kind(), height, width)?;
+                let picture = raster.into_picture();
+                let image = self.denoise(&picture.image)?;
+                Raster::of_picture(&Picture { image, ..picture })
+            }
+        }
+    }
+
     /// [`Self::denoise`] for several pictures: one after the other where each keeps all threads busy, else at once.
     pub fn denoise_all(&self, noisy: &[Image]) -> Result<Vec<Image>> {
         if self.is_parallel() {
@@ -175,6 +205,19 @@ impl Denoiser {
             noisy.par_iter().map(|image| self.denoise(image)).collect()
         }
     }
+}
+
+fn check_tv_memory(channels: Channels, height: usize, width: usize) -> Result<()> {
+    let bytes = TV_BYTES * channels.count() * height * width;
+    if bytes <= TV_MOST {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
+         {:.1} GB: use a network (--model), or cut the picture",
+        bytes as f64 / 1e9,
+        TV_MOST as f64 / 1e9
+    )))
 }
 
 #[cfg(test)]
@@ -219,6 +262,13 @@ mod tests {
         let tv = Denoiser::total_variation(0.0, 0.0, 0.1);
         assert_eq!(network.denoise(&picture).unwrap(), picture);
         assert_eq!(tv.denoise(&picture).unwrap(), picture);
+    }
+
+    #[test]
+    fn total_variation_refuses_what_it_has_no_memory_for() {
+        assert!(check_tv_memory(Channels::Rgb, 6000, 8000).is_ok());
+        let refused = check_tv_memory(Channels::Gray, 20_000, 20_000).unwrap_err().to_string();
+        assert!(refused.contains("12.8 GB") && refused.contains("--model"), "{refused}");
     }
 
     #[test]

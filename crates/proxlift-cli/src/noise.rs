@@ -2,7 +2,8 @@
 
 use proxlift::Result;
 use proxlift::evaluation::noise_level;
-use proxlift::image::io::{Depth, Picture};
+use proxlift::image::Image;
+use proxlift::image::io::{Depth, Raster};
 
 /// The noise of one picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,13 +20,12 @@ pub struct Noise {
 const FAINT: f64 = 1.0 / 255.0;
 
 impl Noise {
-    /// Estimates the noise of a picture; refuses values that are not finite.
-    pub fn of(picture: &Picture) -> Result<Self> {
-        let image = &picture.image;
-        image.check_finite()?;
+    /// Estimates the noise of a picture, a large one by bands of its rows.
+    pub fn of(picture: &Raster) -> Result<Self> {
+        let image = sample(picture)?;
         let (channels, height, width) = image.shape();
         let sigma = noise_level(image.data(), channels, height, width)?;
-        let white_is_one = picture.depth != Depth::Float;
+        let white_is_one = picture.depth() != Depth::Float;
         let range = if white_is_one {
             1.0
         } else {
@@ -43,6 +43,25 @@ impl Noise {
         let sigma = significant(self.sigma);
         if self.white_is_one { format!("{sigma} ({}/255)", significant(255.0 * self.sigma)) } else { sigma }
     }
+}
+
+/// Of a picture with more pixels, bands are looked at that have so many in all.
+const MOST_PIXELS: usize = 1 << 24;
+/// Rows of a band.
+const BAND: usize = 64;
+
+/// The picture, or bands of it, evenly spaced, one below the other.
+fn sample(picture: &Raster) -> Result<Image> {
+    let (height, width) = (picture.height(), picture.width());
+    let bands = (MOST_PIXELS / (BAND * width)).max(1);
+    if height <= bands * BAND {
+        return Ok(picture.crop(0..height, 0..width));
+    }
+    let starts = (0..bands).map(|i| i * (height - BAND) / bands);
+    let bands: Vec<Image> = starts.map(|y| picture.crop(y..y + BAND, 0..width)).collect();
+    let channels = picture.kind().count();
+    let planes = (0..channels).flat_map(|c| bands.iter().flat_map(move |band| band.plane(c)));
+    Image::new(channels, bands.len() * BAND, width, planes.copied().collect())
 }
 
 /// What was estimated, to follow a line that tells what was written; nothing if nothing was.

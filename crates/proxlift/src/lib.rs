@@ -9,6 +9,7 @@
 //! `docs/notation.md` maps every symbol of the paper to its name here.
 
 pub mod dataset;
+pub mod denoise;
 pub mod engine;
 pub mod error;
 pub mod evaluation;

@@ -145,8 +145,8 @@ fn every_operation_equals_the_reference() {
 }
 
 #[test]
-fn strips_and_bands_of_a_large_image_give_the_bits_of_the_whole() {
-    // A small image; features in many pieces; several groups of layers; an image of two bands.
+fn strips_of_a_large_image_give_the_bits_of_the_whole() {
+    // A small image; features in many pieces; several groups of layers; many features.
     let shapes =
         [(3, 4, 3, 1, 97, 45), (4, 16, 5, 3, 211, 130), (15, 16, 3, 1, 256, 256), (2, 64, 3, 1, 1000, 300)];
     for (depth, features, kernel, channels, height, width) in shapes {

@@ -1,7 +1,7 @@
 //! Files that are broken, lie about their size, or are no images: an error each, never a panic.
 
 use proxlift::image::Image;
-use proxlift::image::io::{Depth, Format, Limits, Picture, decode, encode, read, write};
+use proxlift::image::io::{Depth, Format, Limits, Picture, decode, encode, read, read_raster, write};
 use tiff::encoder::{TiffEncoder, colortype};
 
 fn picture() -> Picture {
@@ -78,6 +78,13 @@ fn huge_headers_are_refused_before_decoding() {
     let error = decode(&png_header(20_000, 20_000), &Limits::default()).unwrap_err();
     assert!(!error.to_string().contains("limit"), "{error}");
     assert!(decode(&png_header(0, 5), &Limits::default()).is_err());
+    // A raster needs no planar image beside it, and the limit does not count one.
+    let path = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&path, png_header(100, 100)).unwrap();
+    let refused =
+        |max_bytes| read_raster(&path, &Limits { max_bytes, ..Limits::default() }).unwrap_err().to_string();
+    assert!(refused(9_999).contains("10000 bytes"), "{}", refused(9_999));
+    assert!(!refused(1 << 20).contains("limit"), "{}", refused(1 << 20));
 }
 
 #[test]

@@ -1,8 +1,12 @@
-//! Memory is sized once and lent: what the fast engine and a lifted batch allocate, counted.
+//! Memory is sized once and lent: what the fast engine, a lifted batch and a large picture allocate, counted.
 //!
 //! One test only, since the allocator counts for the whole program.
 
+use proxlift::denoise::denoise;
+use proxlift::engine::cpu::parts::Parts;
 use proxlift::engine::{Cpu, Engine, Field, Gradients, Reverse};
+use proxlift::image::Image;
+use proxlift::image::io::{Depth, Limits, Picture, Raster, read_raster, write_raster};
 use proxlift::laws::random_field;
 use proxlift::network::{Architecture, Network};
 use proxlift::operator::Filters;
@@ -181,6 +185,43 @@ fn denoising_allocates_its_list_of_strips_only(threads: usize) {
     }
 }
 
+/// Reading, denoising and writing take the picture in its depth, and a part of it in floats.
+fn a_large_picture_stays_in_its_depth() {
+    const SIDE: usize = 1500;
+    let folder = tempfile::tempdir().unwrap();
+    let noise: Vec<f32> = random_field::<f32>(SIDE * SIDE, 3).iter().map(|v| 0.5 + 0.3 * v).collect();
+    for (name, depth, stored) in [
+        ("a.png", Depth::Eight, 1),
+        ("b.png", Depth::Sixteen, 2),
+        ("c.tif", Depth::Eight, 1),
+        ("d.tif", Depth::Sixteen, 2),
+        ("e.tif", Depth::Float, 4),
+    ] {
+        let (path, stored) = (folder.path().join(name), stored * SIDE * SIDE);
+        let picture = Picture::new(Image::new(1, SIDE, SIDE, noise.clone()).unwrap(), depth);
+        let raster = Raster::of_picture(&picture).unwrap();
+        drop(picture);
+        let writing = measure(|| write_raster(&path, &raster).unwrap()).peak;
+        drop(raster);
+        let mut raster = None;
+        let reading = measure(|| raster = Some(read_raster(&path, &Limits::default()).unwrap())).peak;
+        println!("{name}: {stored} bytes; writing peaks at {writing}, reading at {reading}");
+        assert!(writing < stored / 2, "{name}: {writing} bytes to write {stored}");
+        assert!(
+            reading >= stored && reading < stored + (1 << 20),
+            "{name}: {reading} bytes to read {stored}"
+        );
+        if depth == Depth::Eight && name == "a.png" {
+            let (net, engine, mut raster) = (network(), Cpu::new(), raster.unwrap());
+            let bytes = 1 << 20;
+            let parts = Parts::new(SHAPE, SIDE, SIDE, bytes);
+            let peak = measure(|| denoise(&engine, &net, &mut raster, &parts, || ()).unwrap()).peak;
+            println!("denoising peaks at {peak} in {} parts with {bytes} of features", parts.count());
+            assert!(parts.count() > 100 && peak < 4 * bytes, "{peak} bytes");
+        }
+    }
+}
+
 #[test]
 fn memory_is_sized_once_and_lent() {
     for threads in [1, 2] {
@@ -189,4 +230,5 @@ fn memory_is_sized_once_and_lent() {
         denoising_allocates_its_list_of_strips_only(threads);
     }
     a_lifted_batch_needs_little_more_than_u_and_v();
+    a_large_picture_stays_in_its_depth();
 }

@@ -37,7 +37,7 @@ impl Symmetry {
 
     /// Writes the symmetric copy of a rectangle into `out`, whose rows have `width` values. The rectangle starts at
     /// `source[0]`, its rows are `stride` apart; its size follows from `out`.
-    pub fn copy(self, source: &[f32], stride: usize, out: &mut [f32], width: usize) {
+    pub fn copy<T: Copy>(self, source: &[T], stride: usize, out: &mut [T], width: usize) {
         let height = out.len() / width;
         let (rows, columns) = if self.transpose { (width, height) } else { (height, width) };
         for (y, line) in out.chunks_exact_mut(width).enumerate() {

@@ -1,21 +1,20 @@
-//! One image through the network: bands that fit the memory, and in each, strips of rows in parallel.
+//! One image through the network: parts that fit the memory, and in each, strips of rows in parallel.
 //!
-//! A band computes around its rows what the later layers need. The strips of a band exchange the rows at their borders
+//! A part computes around its pixels what the later layers need. The strips of a part exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
+use super::Cpu;
+use super::parts::{Cut, PART_BYTES, Parts};
 use super::pointwise::{Assign, InPlace};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch, Shelf};
 use super::stencil::{Layout, Stencil};
-use crate::engine::{Aligned, Grid, LANES};
+use crate::engine::{Aligned, Field, Grid, LANES};
 use crate::network::Network;
 use fearless_simd::{Level, dispatch};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Bytes of features that a band takes at most.
-const BAND_BYTES: usize = 64 << 20;
 
 /// Layers between two exchanges.
 const GROUP: usize = 5;
@@ -28,7 +27,7 @@ pub(super) struct Inference<'a> {
     pub batch: &'a Batch,
 }
 
-/// Rows of a band that one thread works on.
+/// Rows of a part that one thread works on.
 struct Strip {
     /// The rows that it computes.
     rows: Range<usize>,
@@ -41,22 +40,21 @@ struct Strip {
 impl Inference<'_> {
     /// `output = z - L_K* u_{K-1}` for one sample, in `strips` parts.
     pub(super) fn image(&self, z: &[f32], grid: Grid, strips: usize, output: &mut [f32]) {
-        let architecture = self.network.architecture();
-        let bytes = 4 * architecture.features * grid.len();
-        let most = (grid.height() / (2 * architecture.receptive_radius()).max(1)).max(1);
-        let rows = grid.height().div_ceil(bytes.div_ceil(BAND_BYTES).min(most));
-        for start in (0..grid.height()).step_by(rows) {
-            self.band(z, grid, start..grid.height().min(start + rows), strips, output);
+        // Samples that run at the same time share the memory as they share the threads.
+        let bytes = PART_BYTES / rayon::current_num_threads().max(strips) * strips;
+        let parts = Parts::new(self.network.architecture(), grid.height(), grid.width(), bytes);
+        for (rows, columns) in parts.iter() {
+            self.part(z, grid, (rows, columns), strips, output);
         }
     }
 
-    /// The rows `wanted` of the output.
-    fn band(&self, z: &[f32], grid: Grid, wanted: Range<usize>, strips: usize, output: &mut [f32]) {
+    /// The pixels of the output that a part wants.
+    fn part(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
         let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
         // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
-        let needed = |k: usize| widen(&wanted, radius * (2 * (depth - k) - 1), grid.height());
-        let mut strips = self.strips(grid, needed(0), strips);
-        strips.par_iter_mut().for_each(|strip| self.start(z, grid, strip));
+        let needed = |k: usize| widen(&rows.wanted, radius * (2 * (depth - k) - 1), &rows.around);
+        let mut strips = self.strips(grid, (rows, columns), strips);
+        strips.par_iter_mut().for_each(|strip| self.start(z, grid, columns, strip));
         for first in (1..depth).step_by(GROUP) {
             let end = depth.min(first + GROUP);
             // What a strip needs of u_k beyond its rows for the rest of the group, and the output after the last.
@@ -69,19 +67,20 @@ impl Inference<'_> {
                     self.layer(k, needed(k), beyond(k), strip);
                 }
                 if end == depth {
-                    self.finish(wanted.clone(), strip);
+                    self.finish(rows.wanted.clone(), strip);
                 }
             });
         }
         for strip in strips {
-            strip.write(grid, &wanted, output);
+            strip.write(grid, (rows, columns), output);
             self.shelf.put(strip.memory);
         }
     }
 
-    /// Cuts `rows` into strips, none thinner than what its neighbours need of it.
-    fn strips(&self, grid: Grid, rows: Range<usize>, count: usize) -> Vec<Strip> {
-        let radius = grid.gap();
+    /// Cuts the rows of a part into strips, none thinner than what its neighbours need of it.
+    fn strips(&self, grid: Grid, (rows, columns): (&Cut, &Cut), count: usize) -> Vec<Strip> {
+        let (radius, limits, width) = (grid.gap(), &rows.around, columns.around.len());
+        let rows = limits.clone();
         let beyond = radius * (2 * GROUP + 1);
         let height = rows.len().div_ceil(count).max(beyond).max(1);
         let mut strips = Vec::with_capacity(count);
@@ -89,8 +88,8 @@ impl Inference<'_> {
         while start < rows.end {
             let rest = rows.end - start;
             let rows = start..start + if rest < height + beyond { rest } else { height };
-            let around = widen(&rows, beyond + radius, grid.height());
-            let part = Grid::new(around.len(), grid.width(), radius).expect("a strip has rows");
+            let around = widen(&rows, beyond + radius, limits);
+            let part = Grid::new(around.len(), width, radius).expect("a strip has pixels");
             let stencil = self.shelf.stencil(self.network.architecture(), part, Layout::Chunked);
             let mut memory = self.shelf.take(&stencil, false);
             memory.remember(&stencil, self.network);
@@ -101,12 +100,14 @@ impl Inference<'_> {
     }
 
     /// The strip's part of the noisy image, and `u_0 = L_0 z`.
-    fn start(&self, z: &[f32], grid: Grid, strip: &mut Strip) {
+    fn start(&self, z: &[f32], grid: Grid, columns: &Cut, strip: &mut Strip) {
         let Strip { around, stencil, memory, .. } = strip;
         let part = stencil.grid;
         for (to, from) in memory.image.chunks_exact_mut(part.len()).zip(z.chunks_exact(grid.len())) {
-            let count = part.height() * part.stride();
-            to[..count].copy_from_slice(&from[around.start * part.stride()..][..count]);
+            for (to, y) in to.chunks_exact_mut(part.stride()).zip(around.clone()) {
+                let from = &from[y * grid.stride() + columns.around.start..][..part.width()];
+                to[..part.width()].copy_from_slice(from);
+            }
         }
         stencil.pad(&memory.image, &mut memory.z);
         let u = &mut Assign(&mut memory.u[0]);
@@ -154,6 +155,41 @@ impl Inference<'_> {
     }
 }
 
+impl Cpu {
+    /// The whole network for one part of an image that need not be in memory: `z` holds the pixels around the part,
+    /// and only the wanted ones of `output`, which `rows` and `columns` of `z`'s own pixels tell, are computed.
+    ///
+    /// They have the same bits as in the image denoised at once if `z` holds [`Architecture::receptive_radius`] more
+    /// pixels on every side where the image has them: see [`Parts`].
+    ///
+    /// [`Architecture::receptive_radius`]: crate::network::Architecture::receptive_radius
+    ///
+    /// # Panics
+    /// When `z` does not fit the network, `output` does not fit `z`, or the part is not in it.
+    pub fn denoise_part(
+        &self,
+        network: &Network<f32>,
+        z: &Field<f32>,
+        (rows, columns): (Range<usize>, Range<usize>),
+        output: &mut Field<f32>,
+    ) {
+        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
+        let grid = z.grid();
+        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the part is not in the image");
+        let rows = Cut { wanted: rows, around: 0..grid.height() };
+        let columns = Cut { wanted: columns, around: 0..grid.width() };
+        self.shelf.with_batch(|batch| {
+            batch.pack(network, 1.0);
+            let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
+            let strips = rayon::current_num_threads();
+            // One after the other, each on all threads: the features of one only are in memory.
+            for (s, output) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
+                inference.part(z.sample(s), grid, (&rows, &columns), strips, output);
+            }
+        });
+    }
+}
+
 impl Strip {
     /// The strip's part of `rows` of the image, up to `beyond` rows outside the strip, as numbers of its planes, rounded
     /// outward to whole vectors.
@@ -166,15 +202,15 @@ impl Strip {
         start - start % LANES..end.next_multiple_of(LANES)
     }
 
-    /// Writes the strip's part of `wanted` to the image.
-    fn write(&self, grid: Grid, wanted: &Range<usize>, output: &mut [f32]) {
-        let (part, stride) = (self.stencil.grid, grid.stride());
-        let rows = self.rows.start.max(wanted.start)..self.rows.end.min(wanted.end);
-        for y in rows {
+    /// Writes the strip's part of what is wanted to the image.
+    fn write(&self, grid: Grid, (rows, columns): (&Cut, &Cut), output: &mut [f32]) {
+        let (part, wanted) = (self.stencil.grid, &columns.wanted);
+        for y in self.rows.start.max(rows.wanted.start)..self.rows.end.min(rows.wanted.end) {
             for (c, output) in output.chunks_exact_mut(grid.len()).enumerate() {
-                let r = c * self.stencil.padded() + part.margin() + (y - self.around.start) * stride;
-                let r = &self.memory.r[0][r..];
-                output[y * stride..][..grid.width()].iter_mut().zip(r).for_each(|(out, r)| *out = -r);
+                let r = c * self.stencil.padded() + part.margin() + (y - self.around.start) * part.stride();
+                let r = &self.memory.r[0][r + wanted.start - columns.around.start..];
+                let output = &mut output[y * grid.stride() + wanted.start..][..wanted.len()];
+                output.iter_mut().zip(r).for_each(|(out, r)| *out = -r);
             }
         }
     }
@@ -209,7 +245,7 @@ fn send(from: &Strip, to: &mut Strip, rows: Range<usize>, network: &Network<f32>
     }
 }
 
-/// `rows`, `more` rows above and below, inside an image of `height` rows.
-fn widen(rows: &Range<usize>, more: usize, height: usize) -> Range<usize> {
-    rows.start.saturating_sub(more)..(rows.end + more).min(height)
+/// `rows`, `more` rows above and below, inside `limits`.
+fn widen(rows: &Range<usize>, more: usize, limits: &Range<usize>) -> Range<usize> {
+    rows.start.saturating_sub(more).max(limits.start)..(rows.end + more).min(limits.end)
 }

@@ -5,6 +5,7 @@
 
 mod inference;
 mod kernels;
+pub mod parts;
 pub mod peak;
 mod pointwise;
 mod primal;

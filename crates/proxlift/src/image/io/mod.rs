@@ -12,17 +12,25 @@
 //! and WebP, float becomes 16 bits in PNG. Alpha is never dropped: a format that cannot hold it is an error.
 //! Pictures are turned upright on reading (EXIF or TIFF orientation). Of an animation or a TIFF with several
 //! pages only the first picture is read, the latter with a warning.
+//!
+//! [`read`] gives floats; [`read_raster`] keeps the samples as they are stored, once in memory: for large pictures.
+//! Their decoders take a second copy for a while for pictures that have to be turned, TIFF in planes or with half or
+//! double floats, WebP and progressive JPEG.
 
 mod atomic;
 mod common;
+mod png_file;
+mod raster;
+mod samples;
 mod tiff_file;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 pub use atomic::write_atomically;
+pub use raster::Raster;
 
 use super::{Channels, Image};
 use crate::{Error, Result};
@@ -72,7 +80,7 @@ impl Picture {
 pub struct Limits {
     /// The most pixels, not counting channels.
     pub max_pixels: u64,
-    /// The most memory for the decoded samples and the planar image together.
+    /// The most memory for the decoded samples, together with the planar image where that is asked for.
     pub max_bytes: u64,
 }
 
@@ -83,25 +91,33 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+/// The limits for reading a file, and what its samples become.
+#[derive(Clone, Copy)]
+struct Allowance<'a> {
+    limits: &'a Limits,
+    /// Bytes that a sample takes beside itself: those of a planar image.
+    beside: u64,
+}
+
+impl Allowance<'_> {
     /// `samples` a pixel, alpha included, of `bytes` each in the file.
     fn check(&self, width: u32, height: u32, samples: u64, bytes: u64) -> Decoded<()> {
         if width == 0 || height == 0 {
             return Err(format!("the header claims {width} x {height} pixels"));
         }
         let pixels = u64::from(width) * u64::from(height);
-        let memory = pixels.saturating_mul(samples).saturating_mul(bytes + 4);
-        if pixels > self.max_pixels {
+        let memory = pixels.saturating_mul(samples).saturating_mul(bytes + self.beside);
+        if pixels > self.limits.max_pixels {
             return Err(format!(
                 "{width} x {height} pixels are more than the limit of {}; raise it if the file is trusted",
-                self.max_pixels
+                self.limits.max_pixels
             ));
         }
-        if memory > self.max_bytes {
+        if memory > self.limits.max_bytes {
             return Err(format!(
                 "{width} x {height} pixels need {memory} bytes, more than the limit of {}; raise it if the \
                  file is trusted",
-                self.max_bytes
+                self.limits.max_bytes
             ));
         }
         Ok(())
@@ -133,6 +149,29 @@ impl Format {
         }
     }
 
+    /// The depth in which a picture of `depth` is stored, with a warning where that loses something.
+    fn holds(self, depth: Depth) -> Depth {
+        let stored = match (self, depth) {
+            (Self::Tiff, depth) => depth,
+            (Self::Png, Depth::Float) => Depth::Sixteen,
+            (Self::Png, depth) => depth,
+            (Self::Jpeg | Self::WebP, _) => Depth::Eight,
+        };
+        match (depth, stored) {
+            (Depth::Sixteen, Depth::Eight) => {
+                tracing::warn!("{self:?} holds 8 bits: the 16-bit picture is rounded");
+            }
+            (Depth::Float, Depth::Eight | Depth::Sixteen) => {
+                let bits = if stored == Depth::Sixteen { 16 } else { 8 };
+                tracing::warn!(
+                    "{self:?} holds no floats: the picture is clipped to [0, 1] and rounded to {bits} bits"
+                );
+            }
+            _ => {}
+        }
+        stored
+    }
+
     fn from_content(start: &[u8]) -> Option<Self> {
         match start {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
@@ -154,77 +193,92 @@ pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
 
 /// Reads an image file; the header is checked against `limits` before any pixel is decoded.
 pub fn read_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Picture> {
-    let path = path.as_ref();
+    Ok(open(path.as_ref(), Allowance { limits, beside: 4 })?.into_picture())
+}
+
+/// [`read_with`], the samples left in the depth of the file.
+pub fn read_raster(path: impl AsRef<Path>, limits: &Limits) -> Result<Raster> {
+    open(path.as_ref(), Allowance { limits, beside: 0 })
+}
+
+fn open(path: &Path, allowance: Allowance) -> Result<Raster> {
     let file = File::open(path).map_err(Error::io(path))?;
     if file.metadata().map_err(Error::io(path))?.is_dir() {
         return Err(Error::file(path, "this is a folder, not an image"));
     }
-    decode_guarded(BufReader::new(file), limits).map_err(|reason| Error::file(path, reason))
+    decode_guarded(BufReader::new(file), allowance).map_err(|reason| Error::file(path, reason))
 }
 
 /// Decodes an image that is already in memory.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture> {
-    decode_guarded(std::io::Cursor::new(bytes), limits).map_err(Error::invalid)
+    let allowance = Allowance { limits, beside: 4 };
+    let raster = decode_guarded(std::io::Cursor::new(bytes), allowance).map_err(Error::invalid)?;
+    Ok(raster.into_picture())
 }
 
 /// A damaged file must not end the program, even where a decoder panics on it.
-fn decode_guarded(reader: impl BufRead + Seek, limits: &Limits) -> Decoded<Picture> {
-    catch_unwind(AssertUnwindSafe(|| decode_any(reader, limits)))
+fn decode_guarded(reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
+    catch_unwind(AssertUnwindSafe(|| decode_any(reader, allowance)))
         .unwrap_or_else(|_| Err("the file is damaged: its decoder failed".into()))
 }
 
-fn decode_any(mut reader: impl BufRead + Seek, limits: &Limits) -> Decoded<Picture> {
+fn decode_any(mut reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
     let start = reader.fill_buf().map_err(|e| e.to_string())?;
     if start.is_empty() {
         return Err("the file is empty".into());
     }
-    let format = Format::from_content(start).ok_or("this is not a PNG, JPEG, TIFF or WebP image")?;
-    let picture = match format {
-        Format::Tiff => tiff_file::decode(reader, limits)?,
-        _ => common::decode(reader, format, limits)?,
-    };
-    picture.image.check_finite().map_err(|e| e.to_string())?;
-    Ok(picture)
+    match Format::from_content(start).ok_or("this is not a PNG, JPEG, TIFF or WebP image")? {
+        Format::Tiff => tiff_file::decode(reader, allowance),
+        format => common::decode(reader, format, allowance),
+    }
 }
 
 /// Writes an image file in the format of its extension, whole or not at all: see [`write_atomically`].
 pub fn write(path: impl AsRef<Path>, picture: &Picture) -> Result<()> {
     let path = path.as_ref();
-    let format = Format::from_path(path).ok_or_else(|| {
+    let format = format_to_write(path)?;
+    picture.check().map_err(|e| Error::file(path, e.to_string()))?;
+    write_raster(path, &Raster::rounded(picture, format.holds(picture.depth)))
+}
+
+/// [`write()`] for samples in the depth of a file: as they are, where the format can hold them.
+pub fn write_raster(path: impl AsRef<Path>, raster: &Raster) -> Result<()> {
+    let path = path.as_ref();
+    let format = format_to_write(path)?;
+    let of_path = |reason: String| Error::file(path, reason);
+    check_writable(raster, format).map_err(of_path)?;
+    write_atomically(path, |file| encode_to(raster, format, file).map_err(of_path))
+}
+
+fn format_to_write(path: &Path) -> Result<Format> {
+    Format::from_path(path).ok_or_else(|| {
         Error::file(path, "the extension names no format that can be written; use png, jpg, tif or webp")
-    })?;
-    check_writable(picture, format).map_err(|reason| Error::file(path, reason))?;
-    write_atomically(path, |file| {
-        match format {
-            Format::Tiff => tiff_file::encode(picture, file),
-            _ => common::encode(picture, format, file),
-        }
-        .map_err(|reason| Error::file(path, reason))
     })
 }
 
 /// Encodes an image in memory; [`write()`] without a file.
 pub fn encode(picture: &Picture, format: Format) -> Result<Vec<u8>> {
-    check_writable(picture, format).map_err(Error::invalid)?;
+    picture.check()?;
+    let raster = Raster::rounded(picture, format.holds(picture.depth));
+    check_writable(&raster, format).map_err(Error::invalid)?;
     let mut bytes = std::io::Cursor::new(Vec::new());
-    match format {
-        Format::Tiff => tiff_file::encode(picture, &mut bytes),
-        _ => common::encode(picture, format, &mut bytes),
-    }
-    .map_err(Error::invalid)?;
+    encode_to(&raster, format, &mut bytes).map_err(Error::invalid)?;
     Ok(bytes.into_inner())
 }
 
-fn check_writable(picture: &Picture, format: Format) -> Decoded<()> {
-    picture.image.check_finite().map_err(|e| e.to_string())?;
-    let (width, height) = (picture.image.width(), picture.image.height());
-    if let Some(alpha) = &picture.alpha {
-        if format == Format::Jpeg {
-            return Err("JPEG cannot hold transparency; choose png, tif or webp".into());
-        }
-        if alpha.len() != width * height || alpha.iter().any(|a| !a.is_finite()) {
-            return Err("the alpha plane must have one finite value for each pixel".into());
-        }
+fn encode_to(raster: &Raster, format: Format, file: impl Write + Seek) -> Decoded<()> {
+    format.holds(raster.depth());
+    match format {
+        Format::Tiff => tiff_file::encode(raster, file),
+        _ => common::encode(raster, format, file),
+    }
+}
+
+fn check_writable(raster: &Raster, format: Format) -> Decoded<()> {
+    raster.check_finite()?;
+    let (width, height) = (raster.width(), raster.height());
+    if raster.has_alpha() && format == Format::Jpeg {
+        return Err("JPEG cannot hold transparency; choose png, tif or webp".into());
     }
     let side = match format {
         Format::Jpeg => 65_535,
@@ -235,50 +289,4 @@ fn check_writable(picture: &Picture, format: Format) -> Decoded<()> {
         return Err(format!("{width} x {height} pixels do not fit this format; choose png or tif"));
     }
     Ok(())
-}
-
-/// Splits interleaved samples into planes: colours, then alpha where there is one.
-fn planar<T: Copy>(
-    samples: &[T],
-    count: usize,
-    (height, width): (usize, usize),
-    value: impl Fn(T) -> f32,
-) -> Decoded<(Image, Option<Vec<f32>>)> {
-    if samples.len() != count * height * width {
-        return Err("the file is damaged: its number of samples is wrong".into());
-    }
-    let colours = if count > 2 { 3 } else { 1 };
-    let plane = |c: usize| samples[c..].iter().step_by(count).map(|&v| value(v));
-    let mut data = Vec::with_capacity(colours * height * width);
-    (0..colours).for_each(|c| data.extend(plane(c)));
-    let alpha = (count > colours).then(|| plane(colours).collect());
-    Ok((Image::new(colours, height, width, data).map_err(|e| e.to_string())?, alpha))
-}
-
-/// Interleaves planes, the inverse of [`planar`].
-fn interleaved<T: Copy + Default>(picture: &Picture, sample: impl Fn(f32) -> T) -> Vec<T> {
-    let image = &picture.image;
-    let count = image.channels() + usize::from(picture.alpha.is_some());
-    let mut samples = vec![T::default(); count * image.pixels()];
-    let planes = (0..image.channels()).map(|c| image.plane(c)).chain(picture.alpha.as_deref());
-    for (c, plane) in planes.enumerate() {
-        for (s, &v) in samples[c..].iter_mut().step_by(count).zip(plane) {
-            *s = sample(v);
-        }
-    }
-    samples
-}
-
-/// Rounds `[0, 1]` to 8 bits, clipping what lies outside.
-fn to_eight(v: f32) -> u8 {
-    (v * 255.0).round().clamp(0.0, 255.0) as u8
-}
-
-/// Rounds `[0, 1]` to 16 bits, clipping what lies outside.
-fn to_sixteen(v: f32) -> u16 {
-    (v * 65_535.0).round().clamp(0.0, 65_535.0) as u16
-}
-
-fn is_gray(picture: &Picture) -> bool {
-    picture.image.kind() == Channels::Gray
 }

@@ -1,0 +1,125 @@
+//! Large images in parts: rectangles that, with all that they see around them, fit the memory.
+//!
+//! What a part sees is computed again in its neighbours, so parts are as large as the memory allows, but no wider than
+//! suits the cache: the kernels keep some rows of every tap in it. All parts of an image have the same size with what
+//! is around them; those at the border want more of it.
+
+use crate::network::Architecture;
+use std::ops::Range;
+
+/// Bytes of features that a part takes, unless the network sees too far for that.
+pub const PART_BYTES: usize = 256 << 20;
+
+/// Bytes of features and taps in the rows that a kernel reaches over: wider parts run slower, by a third at ten times
+/// as many.
+const REACH_BYTES: usize = 640 << 10;
+
+/// Rows or columns of a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Those that it computes.
+    pub wanted: Range<usize>,
+    /// Those that it sees: up to the receptive radius more on each side, where the image has them.
+    pub around: Range<usize>,
+}
+
+/// An image cut into parts, a rectangle of rows and columns each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    rows: Vec<Cut>,
+    columns: Vec<Cut>,
+}
+
+impl Parts {
+    /// Cuts an image so that the features of a part take about `bytes` ([`PART_BYTES`]).
+    ///
+    /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than
+    /// for itself: the features of networks that see very far may take more.
+    pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
+        let Architecture { features, kernel, channels, .. } = architecture;
+        let reach = architecture.receptive_radius();
+        let least = (4 * reach).max(1);
+        let side = (bytes / (size_of::<f32>() * features)).isqrt().max(least);
+        let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);
+        let across = (REACH_BYTES / per_column).max(2 * least).min(side);
+        let columns = cuts(width, if 2 * width <= 3 * across { width } else { across }, reach);
+        let rows = cuts(height, (side * side / columns[0].around.len()).max(least), reach);
+        Self { rows, columns }
+    }
+
+    /// Ranges of rows, from the top: a part is one of them in one of [`Parts::columns`].
+    pub fn rows(&self) -> &[Cut] {
+        &self.rows
+    }
+
+    /// Ranges of columns, from the left.
+    pub fn columns(&self) -> &[Cut] {
+        &self.columns
+    }
+
+    /// The number of parts.
+    pub fn count(&self) -> usize {
+        self.rows.len() * self.columns.len()
+    }
+
+    /// All parts, row after row.
+    pub fn iter(&self) -> impl Iterator<Item = (&Cut, &Cut)> {
+        self.rows.iter().flat_map(|rows| self.columns.iter().map(move |columns| (rows, columns)))
+    }
+}
+
+/// Cuts `0..length` so that a part, with `reach` more on both sides, has at most `most`; all parts see equally much.
+fn cuts(length: usize, most: usize, reach: usize) -> Vec<Cut> {
+    if length <= most {
+        return vec![Cut { wanted: 0..length, around: 0..length }];
+    }
+    let inside = length - 2 * reach;
+    let count = inside.div_ceil(most - 2 * reach);
+    let step = inside.div_ceil(count);
+    let cut = |i: usize| {
+        let start = (i * step).min(inside - step);
+        let first = if i == 0 { 0 } else { i * step + reach };
+        let end = if i + 1 == count { length } else { (i + 1) * step + reach };
+        Cut { wanted: first..end, around: start..start + step + 2 * reach }
+    };
+    (0..count).map(cut).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_want_every_pixel_once_and_see_enough() {
+        for (length, most, reach) in
+            [(1, 1, 0), (10, 3, 0), (100, 40, 10), (101, 40, 10), (1000, 12, 3), (41, 40, 10)]
+        {
+            let cuts = cuts(length, most, reach);
+            let mut next = 0;
+            for Cut { wanted, around } in &cuts {
+                assert_eq!(wanted.start, next);
+                assert!(!wanted.is_empty() && around.len() == cuts[0].around.len() && around.len() <= most);
+                let sees = wanted.start.saturating_sub(reach)..(wanted.end + reach).min(length);
+                assert!(around.start <= sees.start && sees.end <= around.end && around.end <= length);
+                next = wanted.end;
+            }
+            assert_eq!(next, length, "{length} {most} {reach}");
+        }
+    }
+
+    #[test]
+    fn parts_of_any_image_fit_the_memory() {
+        let architecture = Architecture { depth: 10, features: 32, kernel: 5, channels: 1 };
+        for (height, width) in
+            [(20_000, 20_000), (2_000, 20_000), (20_000, 500), (1, 400_000_000), (400_000_000, 1)]
+        {
+            let parts = Parts::new(architecture, height, width, PART_BYTES);
+            for (rows, columns) in parts.iter() {
+                let pixels = rows.around.len() * columns.around.len();
+                assert!(4 * 32 * pixels <= PART_BYTES, "{height} x {width}: {rows:?} {columns:?}");
+            }
+            let seen: usize = parts.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
+            assert!(seen < height * width / 100 * 120, "{height} x {width}: {seen} pixels are seen");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Pictures denoised part by part have the bits of the whole.
+
+use proxlift::denoise::denoise;
+use proxlift::engine::cpu::parts::Parts;
+use proxlift::engine::{Cpu, Engine, Field};
+use proxlift::image::Image;
+use proxlift::image::io::{Depth, Picture, Raster};
+use proxlift::laws::random_field;
+use proxlift::network::{Architecture, Network};
+
+fn network(channels: usize) -> Network<f32> {
+    let architecture = Architecture { depth: 3, features: 6, kernel: 3, channels };
+    Network::glorot(architecture, 0.1, 1).unwrap()
+}
+
+fn picture(channels: usize, (height, width): (usize, usize), depth: Depth, alpha: bool) -> Picture {
+    let value = |v: &f32| 0.5 + 0.4 * v;
+    let data = random_field::<f32>(channels * height * width, 5).iter().map(value).collect();
+    let image = Image::new(channels, height, width, data).unwrap();
+    let alpha = alpha.then(|| random_field::<f32>(height * width, 6).iter().map(value).collect());
+    // What a file of that depth would give.
+    Raster::of_picture(&Picture { alpha, ..Picture::new(image, depth) }).unwrap().into_picture()
+}
+
+/// The image at once.
+fn whole(network: &Network<f32>, image: &Image) -> Image {
+    let (channels, height, width) = image.shape();
+    let architecture = network.architecture();
+    let grid = architecture.grid(height, width).unwrap();
+    let samples = channels / architecture.channels;
+    let z = Field::from_planar(samples, architecture.channels, grid, image.data()).unwrap();
+    let mut output = Field::zeros(samples, architecture.channels, grid);
+    Cpu::new().denoise(network, &z, &mut output);
+    Image::new(channels, height, width, output.to_planar()).unwrap()
+}
+
+fn check(network: &Network<f32>, picture: &Picture) -> usize {
+    let expected = Picture { image: whole(network, &picture.image), ..picture.clone() };
+    let mut raster = Raster::of_picture(picture).unwrap();
+    // As small as parts may be.
+    let parts = Parts::new(network.architecture(), raster.height(), raster.width(), 0);
+    let mut done = 0;
+    denoise(&Cpu::new(), network, &mut raster, &parts, || done += 1).unwrap();
+    let what = format!("{:?} {:?} alpha {}", picture.image.shape(), picture.depth, picture.alpha.is_some());
+    assert!(raster == Raster::of_picture(&expected).unwrap(), "{what}");
+    assert!(raster != Raster::of_picture(picture).unwrap(), "{what}: nothing was done");
+    assert_eq!(done, parts.count());
+    done
+}
+
+#[test]
+fn parts_give_the_bits_of_the_whole_at_any_size() {
+    let network = network(1);
+    let sizes = [(101, 77), (1, 301), (301, 1), (2, 257), (25, 24), (49, 131), (24, 200), (1, 1), (600, 3)];
+    let parts = sizes.map(|size| check(&network, &picture(1, size, Depth::Float, false)));
+    assert!(parts.iter().filter(|&&count| count > 3).count() >= 5, "{parts:?}");
+}
+
+#[test]
+fn parts_give_the_bits_of_the_whole_at_any_depth() {
+    for depth in [Depth::Eight, Depth::Sixteen, Depth::Float] {
+        for (of_network, channels, alpha) in
+            [(1, 1, false), (1, 1, true), (1, 3, true), (3, 3, false), (3, 3, true)]
+        {
+            assert!(check(&network(of_network), &picture(channels, (53, 67), depth, alpha)) > 4);
+        }
+    }
+}
+
+#[test]
+fn the_engine_cuts_large_images_without_a_trace() {
+    let architecture = Architecture { depth: 2, features: 64, kernel: 3, channels: 1 };
+    let network = Network::<f32>::glorot(architecture, 0.1, 1).unwrap();
+    // Samples share the memory for features: sixteen at a time go in parts, one alone goes at once.
+    const SAMPLES: usize = 16;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(SAMPLES).build().unwrap();
+    for (height, width) in [(120, 1001), (1001, 120)] {
+        let grid = architecture.grid(height, width).unwrap();
+        let planar = random_field(grid.pixels(), 2);
+        let batch = Field::from_planar(SAMPLES, 1, grid, &planar.repeat(SAMPLES)).unwrap();
+        let mut output = batch.clone();
+        pool.install(|| Cpu::new().denoise(&network, &batch, &mut output));
+        let image = Image::new(1, height, width, planar).unwrap();
+        let alone = whole(&network, &image);
+        for (s, cut) in output.to_planar().chunks_exact(grid.pixels()).enumerate() {
+            assert!(cut == alone.data(), "sample {s} of {height} x {width}");
+        }
+    }
+}
+
+#[test]
+fn crops_are_those_of_the_planar_picture() {
+    for depth in [Depth::Eight, Depth::Sixteen, Depth::Float] {
+        let picture = picture(3, (20, 30), depth, true);
+        let raster = Raster::of_picture(&picture).unwrap();
+        let crop = raster.crop(5..17, 3..30);
+        for c in 0..3 {
+            for (y, row) in crop.plane(c).chunks_exact(27).enumerate() {
+                assert_eq!(row, &picture.image.plane(c)[(y + 5) * 30 + 3..][..27]);
+            }
+        }
+        let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        assert_eq!(raster.largest(), largest);
+    }
+}
