@@ -179,9 +179,9 @@ fn denoising_allocates_its_list_of_strips_only(threads: usize) {
         let mut output = z.clone();
         let bytes = steady(|| pool.install(|| engine.denoise(&net, &z, &mut output)));
         println!("{threads} threads: denoising {samples} of {side} x {side} allocates {bytes} bytes");
-        // A strip is its rows and the handles of its memory, some 400 bytes.
+        // A strip is its rows and the handles of its memory, some 600 bytes.
         let strips = samples * threads;
-        assert!(bytes < QUEUES + 500 * strips, "{bytes} bytes for {strips} strips");
+        assert!(bytes < QUEUES + 700 * strips, "{bytes} bytes for {strips} strips");
     }
 }
 
