@@ -92,9 +92,16 @@ fn inspect_shows_numbers_and_filters() {
     let desk = Desk::new();
     desk.model("m.safetensors", 3);
     let (out, _) = desk.succeeds(&["inspect", "m.safetensors", "--filters", "sheet.png"]);
-    for word in
-        ["K=4", "J=6", "RGB", "810 weights", "17 x 17", "sigma 0.1000", "non-expansive", "none at all"]
-    {
+    for word in [
+        "K=4",
+        "J=6",
+        "RGB",
+        "parameters       810",
+        "17 x 17",
+        "sigma 0.1000",
+        "non-expansive",
+        "none at all",
+    ] {
         assert!(out.contains(word), "{word} in {out}");
     }
     let sheet = io::read(desk.path("sheet.png")).unwrap();

@@ -676,20 +676,22 @@ fn a_deep_tied_network_reaches_the_variational_solution() {
 
 #[test]
 fn every_unrolling_reaches_the_variational_solution() {
-    let (theta, lambda, depth) = (differences(), 0.3, 100);
+    let (theta, lambda) = (differences(), 0.3);
     let z = random_field::<f64>(SIDES.0 * SIDES.1, 6);
     let norm = norm(&theta, SIDES);
     let to_the_end = StopRule::Gap { tolerance: 1e-13, max_iterations: 200_000, check_every: 50 };
     let (solution, _, _) =
         solve(&theta, &z, &DualParams::for_norm(1.01 * norm, Inertia::Nesterov, to_the_end), lambda);
-    let distance = |unrolling: Unrolling| {
+    let distance = |unrolling: Unrolling, depth: usize| {
         let tau = (1..depth).map(|k| 0.99 * unrolling.step(k) / (norm * norm)).collect();
         let net = Network { tau, unrolling, ..tied(&theta, 1.0, lambda, depth) };
         squared_distance(&unrolled(&Reference, &net, &z), &solution)
     };
     use Unrolling::*;
     for unrolling in [DualForwardBackward, Inertial, ChambollePock, StronglyConvex] {
-        assert!(distance(unrolling) < 1e-4, "{unrolling:?}: {:e}", distance(unrolling));
+        // The accelerations promise 1 / k^2: a sixteenth after four times as many layers.
+        let (near, nearer) = (distance(unrolling, 100), distance(unrolling, 400));
+        assert!(near < 1e-2 && nearer < (near / 8.0).max(1e-9), "{unrolling:?}: {near:e}, {nearer:e}");
     }
 }
 
