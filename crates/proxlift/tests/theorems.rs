@@ -218,7 +218,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
         }
         let mut by_u = start.u.clone();
         lifted.u_gradients(&Reference, &net, MU, &mut by_u);
-        for k in 1..start.u.len() {
+        for (k, by_u) in by_u.iter().enumerate().skip(1) {
             // df/du is that of E but for psi: q(u) - 1/2 u^2, whose gradient is w - u at u = s(w).
             let u = start.u[k].to_planar();
             let at = |u: &[f64]| {
@@ -232,7 +232,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
                 net.activation[k - 1].inverse(i / pixels % net.architecture().features, u)
             };
             let of_psi = u.iter().enumerate().map(|(i, u)| inverse((i, u)) - u);
-            let gradient: Vec<f64> = by_u[k].to_planar().iter().zip(of_psi).map(|(f, psi)| f + psi).collect();
+            let gradient: Vec<f64> = by_u.to_planar().iter().zip(of_psi).map(|(f, psi)| f + psi).collect();
             let mismatch = gradient_mismatch(at, &gradient, &u, k as u64);
             assert!(mismatch < 1e-5, "{architecture:?} u_{k}: {mismatch:e}");
         }

@@ -62,8 +62,9 @@ impl LbFb {
     /// When the options contradict each other or are out of range.
     pub fn new(network: &Network<f32>, options: Options, seed: u64) -> Result<Self> {
         options.validate()?;
-        let plain = matches!(options.steps, Steps::Rate(_)) && options.metric == MetricKind::Diagonal;
-        if !plain && !(network.is_plain() && !network.learns_activations() && !options.constraint.tied) {
+        let rated = matches!(options.steps, Steps::Rate(_)) && options.metric == MetricKind::Diagonal;
+        let papers = network.is_plain() && !network.learns_activations() && !options.constraint.tied;
+        if !rated && !papers {
             return Err(Error::invalid(
                 "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, learned \
                  activations and tied layers take steps with a rate in the diagonal metric",
