@@ -26,27 +26,26 @@ row() {
 }
 
 row base
-row adam --trainer adam --rate 3e-3
+row adam --trainer adam
 row adam-1e-3 --trainer adam --rate 1e-3
-row rate-1e-3 --rate 1e-3
-row rate-6e-3 --rate 6e-3
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3
-row dual-fb --unrolling dual-forward-backward
 row inertial --unrolling inertial
 row chambolle-pock --unrolling chambolle-pock
+row dual-fb --unrolling dual-forward-backward
+row dual-fb-rate-1e-3 --unrolling dual-forward-backward --rate 1e-3
+row dual-fb-rate-6e-3 --unrolling dual-forward-backward --rate 6e-3
+row dual-fb-clip-rate-1e-3 --unrolling dual-forward-backward --rate 1e-3 --knots 0
+row dual-fb-depth-12 --unrolling dual-forward-backward --depth 12 --features 24
+row dual-fb-depth-6 --unrolling dual-forward-backward --depth 6 --features 48
+row dual-fb-cosines --unrolling dual-forward-backward --start cosines --lambda 0.035
 row bounded --bounded
 row tied --tied
 row two-knots --knots 2
-row eight-knots --knots 8
 row kernel-3 --kernel 3
 row kernel-5 --kernel 5
-row depth-4 --depth 4
-row depth-12-features-24 --depth 12 --features 24
-row depth-6-features-48 --depth 6 --features 48
 row features-16 --features 16
-row cosines --start cosines --lambda 0.035
 row range --sigma-range 0.02,0.3
-row patch-32 --patch 32 --count 4500
+row patch-64 --patch 64 --count 1126 --batch 2
 row same-noise --fresh-noise false
 row same-places --fresh-places false --augment false

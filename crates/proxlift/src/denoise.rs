@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Denoises `raster` in the given `parts`, calling `done` after each.
 ///
-/// Takes the memory of a part's features, and of two copies of a row of parts in the depth of the picture. A network for
+/// Takes the memory of a part, and of two copies of a row of parts in the depth of the picture. A network for
 /// gray pictures takes the channels of a colour picture one by one. Alpha stays.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
         None | Some(Start::Random) => Network::glorot,
     };
     let mut network = start(config.architecture, config.lambda, config.seed)?;
-    if let Some(knots) = config.settings.knots {
+    if let Some(knots @ 2..) = config.settings.knots {
         network = network.with_knots(knots);
     }
     network.bounded = config.settings.bounded == Some(true);

@@ -168,11 +168,13 @@ impl Config {
     }
 
     fn check_activations(&self) -> Result<()> {
-        let Some(knots) = self.settings.knots else { return Ok(()) };
-        if !(2..=MOST_KNOTS).contains(&knots) {
-            return Err(Error::invalid(format!("--knots is {knots}, but it must be from 2 to {MOST_KNOTS}")));
+        match self.settings.knots {
+            None | Some(0 | 2..=MOST_KNOTS) => Ok(()),
+            Some(knots) => {
+                let reason = format!("--knots is {knots}, but it must be 0, or from 2 to {MOST_KNOTS}");
+                Err(Error::invalid(reason))
+            }
         }
-        Ok(())
     }
 
     /// The same training with one rate of the grid, for `epochs`.

@@ -216,8 +216,8 @@ pub struct Settings {
     /// The threshold that every feature starts with
     #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = "Network")]
     pub lambda: Option<f64>,
-    /// Learn the activations of every layer and feature, piecewise linear with N knots on each side, 2 or more
-    /// [default: the clip at --lambda, fixed]
+    /// Learn the activations of every layer and feature, piecewise linear with N knots on each side, 2 or more; 0 is the
+    /// clip at --lambda, fixed [default: 0]
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub knots: Option<usize>,
     /// Go on from the parameters of a model, which must be such a network [default: start anew]

@@ -7,8 +7,11 @@
 use crate::network::Architecture;
 use std::ops::Range;
 
-/// Bytes of features that a part takes, unless the network sees too far for that.
+/// Bytes that a part takes, unless the network sees too far for that.
 pub const PART_BYTES: usize = 256 << 20;
+
+/// Planes that a part takes besides its features: the noisy and the denoised one and copies of both, in colour.
+const IMAGE_PLANES: usize = 12;
 
 /// Bytes of features and taps in the rows that a kernel reaches over: wider parts run slower, by a third at ten times
 /// as many.
@@ -31,15 +34,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Cuts an image so that the features of a part take about `bytes` ([`PART_BYTES`]).
+    /// Cuts an image so that a part takes about `bytes` ([`PART_BYTES`]).
     ///
     /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than
-    /// for itself: the features of networks that see very far may take more.
+    /// for itself: networks that see very far may take more.
     pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let reach = architecture.receptive_radius();
         let least = (4 * reach).max(1);
-        let side = (bytes / (size_of::<f32>() * features)).isqrt().max(least);
+        let side = (bytes / (size_of::<f32>() * (features + IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);
         let across = (REACH_BYTES / per_column).max(2 * least).min(side);
         let columns = cuts(width, if 2 * width <= 3 * across { width } else { across }, reach);
