@@ -46,21 +46,21 @@ PUBLISHED = {
         ),
         "DRUNet": (
             {15: 31.91, 25: 29.48, 50: 26.59},
-            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021, Table 1",
+            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021",
         ),
     },
     "colour": {
         "CBM3D": (
             {15: 33.52, 25: 30.71, 50: 27.38},
-            "Zhang, Zuo, Zhang, FFDNet, IEEE TIP 2018, Table VI",
+            "Zhang, Zuo, Zhang, FFDNet, IEEE TIP 2018",
         ),
         "DnCNN": (
             {15: 33.90, 25: 31.24, 50: 27.95},
-            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021, Table 2",
+            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021",
         ),
         "DRUNet": (
             {15: 34.30, 25: 31.69, 50: 28.51},
-            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021, Table 2",
+            "Zhang, Li, Zuo, Zhang, Van Gool, Timofte, Plug-and-play image restoration, IEEE TPAMI 2021",
         ),
     },
 }
