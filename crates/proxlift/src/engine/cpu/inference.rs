@@ -5,7 +5,7 @@
 
 use super::Cpu;
 use super::parts::{Cut, PART_BYTES, Parts};
-use super::pointwise::{Assign, InPlace};
+use super::pointwise::{Assign, Clip, InPlace};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch, Shelf};
 use super::stencil::{Layout, Stencil};
@@ -128,8 +128,14 @@ impl Inference<'_> {
         let before = if self.network.unrolling.remembers().0 { y.first_mut() } else { None };
         dispatch!(self.level, simd => {
             let inertia = before.map(|before| (alpha, &mut **before));
-            let u = &mut InPlace { u: &mut u[0], activation, inertia };
-            stencil.layer(simd, &self.batch.packed[k], Some(image), between, range, window, &mut r[0], u);
+            let packed = &self.batch.packed[k];
+            if activation.clip {
+                let u = &mut InPlace { u: &mut u[0], activation: Clip(activation), inertia };
+                stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
+            } else {
+                let u = &mut InPlace { u: &mut u[0], activation, inertia };
+                stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
+            }
         });
     }
 

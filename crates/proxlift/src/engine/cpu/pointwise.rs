@@ -21,7 +21,8 @@ pub(super) struct PackedActivation {
     coefficients: Vec<f32>,
     /// Numbers of a feature.
     stride: usize,
-    clip: bool,
+    /// Whether [`Clip`] does.
+    pub clip: bool,
 }
 
 impl PackedActivation {
@@ -52,10 +53,6 @@ impl Activation for &PackedActivation {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
         let (c, clips) = self.feature(j);
-        if self.clip {
-            let l = S::f32s::splat(simd, clips[0][1]);
-            return v.min(l).max(-l);
-        }
         let mut sum = v * S::f32s::splat(simd, c);
         for &[a, l] in clips {
             let l = S::f32s::splat(simd, l);
@@ -157,6 +154,24 @@ pub(super) fn unpack_gradient(clips: &[f32], gradient: &mut ActivationGradient<f
 fn add<S: Simd>(simd: S, sums: &mut [f32], value: S::f32s) {
     let lanes = &mut sums[..S::f32s::LEN];
     (S::f32s::from_slice(simd, lanes) + value).store_slice(lanes);
+}
+
+/// The clip of every feature, as [`PackedActivation`] has it: the paper's network needs no loop over knots.
+#[derive(Clone, Copy)]
+pub(super) struct Clip<'a>(pub &'a PackedActivation);
+
+impl Activation for Clip<'_> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
+        let l = S::f32s::splat(simd, self.0.coefficients[3 * j + 2]);
+        v.min(l).max(-l)
+    }
+
+    #[inline(always)]
+    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+        let inside = v.abs().simd_lt(S::f32s::splat(simd, self.0.coefficients[3 * j + 2]));
+        inside.select(back, S::f32s::splat(simd, 0.0))
+    }
 }
 
 /// No activation.
@@ -334,24 +349,28 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
 }
 
 /// `d <- rule(v, start + sum)` in place: the reverse sweep through an activation. `FROM_ZERO` drops the start.
-pub(super) struct Backward<'a, 'b, const FROM_ZERO: bool> {
+pub(super) struct Backward<'a, 'b, A, const FROM_ZERO: bool, const LEARN: bool> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
-    pub activation: &'a PackedActivation,
+    pub activation: A,
     pub rule: Reverse<f32>,
-    /// Where the gradients of the activation go, if they are asked for.
-    pub learn: Option<&'a mut Learn<'b>>,
+    /// Where the gradients of the activation go, if they are asked for; never without `LEARN`.
+    pub learn: Option<(&'a mut Learn<'b>, &'a PackedActivation)>,
     /// With inertia: `alpha`, and what `u` gets from the layer after next, to be replaced by what the one before gets.
     pub inertia: Option<(f32, &'a mut [f32])>,
 }
 
-impl<const FROM_ZERO: bool> Fused for Backward<'_, '_, FROM_ZERO> {
+impl<A: Activation, const FROM_ZERO: bool, const LEARN: bool> Fused
+    for Backward<'_, '_, A, FROM_ZERO, LEARN>
+{
     fn source(&self) -> &[f32] {
         self.d
     }
 }
 
-impl<const FROM_ZERO: bool> Epilogue for Backward<'_, '_, FROM_ZERO> {
+impl<A: Activation, const FROM_ZERO: bool, const LEARN: bool> Epilogue
+    for Backward<'_, '_, A, FROM_ZERO, LEARN>
+{
     fn planes(&mut self) -> &mut [f32] {
         self.d
     }
@@ -380,12 +399,12 @@ impl<const FROM_ZERO: bool> Epilogue for Backward<'_, '_, FROM_ZERO> {
             back += faster + S::f32s::from_slice(simd, carried);
             (-faster).store_slice(carried);
         }
-        if let Some(learn) = &mut self.learn {
+        if LEARN && let Some((learn, packed)) = &mut self.learn {
             let pixel = at - row * learn.mask.len();
             let back = back * S::f32s::from_slice(simd, &learn.mask[pixel..pixel + S::f32s::LEN]);
             match self.rule {
-                Reverse::Backprop => learn.backprop(simd, self.activation, row, v, back),
-                Reverse::Lifted { .. } => learn.lifted(simd, self.activation, row, v, back),
+                Reverse::Backprop => learn.backprop(simd, packed, row, v, back),
+                Reverse::Lifted { .. } => learn.lifted(simd, packed, row, v, back),
             }
         }
         let d = match self.rule {

@@ -1,7 +1,9 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
 use super::kernels::correlate;
-use super::pointwise::{Assign, Backward, Forward, Identity, InPlace, Inertia, Learn};
+use super::pointwise::{
+    Activation, Assign, Backward, Forward, Identity, InPlace, Inertia, Learn, PackedActivation,
+};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch};
 use super::stencil::Stencil;
@@ -13,11 +15,12 @@ use fearless_simd::Simd;
 /// there is room for them; returns its loss `1/2 ||x^ - x||^2`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn train<S: Simd>(
+pub(super) fn train<'a, S: Simd, A: Activation, const LEARN: bool>(
     simd: S,
+    apply: impl Fn(&'a PackedActivation) -> A,
     stencil: &Stencil,
     network: &Network<f32>,
-    Batch { packed, activation, .. }: &Batch,
+    Batch { packed, activation, .. }: &'a Batch,
     rule: Reverse<f32>,
     (z, x): (&[f32], &[f32]),
     scratch: &mut Scratch,
@@ -55,7 +58,8 @@ pub(super) fn train<S: Simd>(
             inertia = Some(Inertia { alpha, u: u_before, y: &mut after[0] });
         }
         let between = &mut if images { remembered(network, k, q) } else { Between::Nothing };
-        let epilogue = &mut Forward { u: source, v: &mut v[k], next, activation: &activation[k], inertia };
+        let epilogue =
+            &mut Forward { u: source, v: &mut v[k], next, activation: apply(&activation[k]), inertia };
         stencil.layer(simd, &packed[k], Some(z), between, all.clone(), window, &mut r[k], epilogue);
     }
     // What the layers went on from; that of the output is u_{K-1} itself.
@@ -86,12 +90,12 @@ pub(super) fn train<S: Simd>(
     }
     correlate(simd, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
     let mut learn = learns.then(|| Learn { sums: sums.as_mut_slice(), mask: &stencil.mask });
-    let first = &mut Backward::<true> {
+    let first = &mut Backward::<A, true, LEARN> {
         d: &mut *d,
         v: &v[depth - 1],
-        activation: &activation[depth - 1],
+        activation: apply(&activation[depth - 1]),
         rule,
-        learn: learn.as_mut(),
+        learn: learn.as_mut().map(|learn| (learn, &activation[depth - 1])),
         inertia: None,
     };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
@@ -111,12 +115,12 @@ pub(super) fn train<S: Simd>(
         };
         if k > 1 {
             let alpha = network.momentum(k).inertia;
-            let epilogue = &mut Backward::<false> {
+            let epilogue = &mut Backward::<A, false, LEARN> {
                 d: &mut *d,
                 v: &v[k - 1],
-                activation: &activation[k - 1],
+                activation: apply(&activation[k - 1]),
                 rule,
-                learn: learn.as_mut(),
+                learn: learn.as_mut().map(|learn| (learn, &activation[k - 1])),
                 inertia: if inertial { Some((alpha, &mut *carried_features)) } else { None },
             };
             stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
