@@ -1,8 +1,9 @@
 //! What removes noise, whichever kind was asked for: a trained network or total variation.
 
 use crate::output::Progress;
+use proxlift::denoise::denoise_image;
+use proxlift::engine::Cpu;
 use proxlift::engine::cpu::parts::{PART_BYTES, Parts};
-use proxlift::engine::{Cpu, Engine, Field};
 use proxlift::image::io::{Picture, Raster};
 use proxlift::image::{Channels, Image};
 use proxlift::network::{Model, Network};
@@ -64,6 +65,9 @@ pub fn describe(network: &Network<f32>) -> String {
     }
     if network.bounded {
         text += ", bounded";
+    }
+    if network.border > 0 {
+        text += &format!(", a border of {}", network.border);
     }
     text
 }
@@ -146,17 +150,7 @@ impl Denoiser {
         noisy.check_finite()?;
         let (channels, height, width) = noisy.shape();
         let mut data = match &self.kind {
-            Kind::Network { engine, network } => {
-                let architecture = network.architecture();
-                proxlift::denoise::check_channels(network, noisy.kind())?;
-                let grid = architecture.grid(height, width)?;
-                let samples = channels / architecture.channels;
-                let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
-                let mut output = Field::zeros(samples, architecture.channels, grid);
-                engine.denoise(network, &z, &mut output);
-                drop(z);
-                output.to_planar()
-            }
+            Kind::Network { engine, network } => denoise_image(engine, network, noisy)?.into_data(),
             Kind::TotalVariation { gray, colour } => {
                 let (kind, lambda) = match noisy.kind() {
                     Channels::Gray => (TotalVariation::Isotropic, *gray),

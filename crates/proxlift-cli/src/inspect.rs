@@ -219,6 +219,7 @@ fn print_json(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         "parameters": model.network.parameters(),
         "unrolling": model.network.unrolling,
         "bounded": model.network.bounded,
+        "border": model.network.border,
         "knots": model.network.activation[0].pieces(),
         "steepest_activation": steepest(model),
         "receptive_field": 2 * sizes.receptive_radius() + 1,

@@ -7,7 +7,8 @@
 //! Without a model, the last column is total variation.
 
 use proxlift::dataset::ImageSet;
-use proxlift::engine::{Cpu, Engine, Field};
+use proxlift::denoise::denoise_image;
+use proxlift::engine::Cpu;
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::io::{Depth, Picture, write};
 use proxlift::image::{Channels, Image, noise};
@@ -22,13 +23,7 @@ const GAP: usize = 4;
 fn denoise(model: Option<&Model>, noisy: &Image) -> proxlift::Result<Image> {
     let (height, width) = (noisy.height(), noisy.width());
     let data = match model {
-        Some(model) => {
-            let grid = model.network.architecture().grid(height, width)?;
-            let z = Field::from_planar(1, 1, grid, noisy.data())?;
-            let mut output = z.clone();
-            Cpu::new().denoise(&model.network, &z, &mut output);
-            output.to_planar()
-        }
+        Some(model) => denoise_image(&Cpu::new(), &model.network, noisy)?.into_data(),
         None => {
             let lambda = 0.74 * SIGMA;
             let kind = TotalVariation::Isotropic;

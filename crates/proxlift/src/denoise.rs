@@ -1,10 +1,10 @@
 //! A picture of any size through a network, in place: never more of it in floats than a part that fits the memory.
 //!
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a part sees all
-//! that its pixels depend on.
+//! that its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
 use crate::engine::cpu::parts::{Cut, Parts};
-use crate::engine::{Cpu, Field};
+use crate::engine::{Cpu, Engine, Field};
 use crate::image::io::Raster;
 use crate::image::{Channels, Image};
 use crate::network::Network;
@@ -37,18 +37,17 @@ pub fn denoise(
         let mut result = raster.rows(rows.wanted.clone());
         for columns in parts.columns() {
             let noisy = raster.crop(rows.around.clone(), columns.around.clone());
+            let size = (raster.height(), raster.width());
+            let ((above, below), (left, right)) =
+                (beyond(rows, size.0, network.border), beyond(columns, size.1, network.border));
+            let noisy = noisy.mirrored((above, below), (left, right));
             let grid = architecture.grid(noisy.height(), noisy.width())?;
             let samples = channels / architecture.channels;
             let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
             let mut output = Field::zeros(samples, architecture.channels, grid);
-            let wanted = (inside(rows), inside(columns));
+            let wanted = (inside(rows, above), inside(columns, left));
             engine.denoise_part(network, &z, wanted.clone(), &mut output);
-            let mut data = Vec::with_capacity(channels * rows.wanted.len() * columns.wanted.len());
-            for plane in output.data().chunks_exact(grid.len()) {
-                for y in wanted.0.clone() {
-                    data.extend_from_slice(&plane[y * grid.stride()..][wanted.1.clone()]);
-                }
-            }
+            let data = output.crop(wanted.0, wanted.1);
             let part = Image::new(channels, rows.wanted.len(), columns.wanted.len(), data)?;
             result.put((0, columns.wanted.start), &part);
             done();
@@ -63,9 +62,34 @@ pub fn denoise(
     Ok(())
 }
 
-/// What is wanted of a part, counted from where it begins to see.
-fn inside(cut: &Cut) -> Range<usize> {
-    cut.wanted.start - cut.around.start..cut.wanted.end - cut.around.start
+/// Pixels that a part sees before and after those of the picture, which is `length` long.
+fn beyond(cut: &Cut, length: usize, border: usize) -> (usize, usize) {
+    (if cut.around.start == 0 { border } else { 0 }, if cut.around.end == length { border } else { 0 })
+}
+
+/// What is wanted of a part, counted from where it begins to see, `before` the picture.
+fn inside(cut: &Cut, before: usize) -> Range<usize> {
+    let start = before + cut.wanted.start - cut.around.start;
+    start..start + cut.wanted.len()
+}
+
+/// Denoises a picture at once. A network for gray pictures takes the channels of a colour picture one by one.
+///
+/// # Errors
+/// When the network was made for colour and the picture is gray.
+pub fn denoise_image(engine: &dyn Engine<f32>, network: &Network<f32>, noisy: &Image) -> Result<Image> {
+    check_channels(network, noisy.kind())?;
+    let architecture = network.architecture();
+    let (channels, height, width) = noisy.shape();
+    let border = network.border;
+    let seen = noisy.mirrored((border, border), (border, border));
+    let grid = architecture.grid(seen.height(), seen.width())?;
+    let samples = channels / architecture.channels;
+    let z = Field::from_planar(samples, architecture.channels, grid, seen.data())?;
+    drop(seen);
+    let mut output = Field::zeros(samples, architecture.channels, grid);
+    engine.denoise(network, &z, &mut output);
+    Image::new(channels, height, width, output.crop(border..border + height, border..border + width))
 }
 
 /// Checks that a network can denoise pictures of such `channels`.

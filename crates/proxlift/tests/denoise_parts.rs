@@ -1,6 +1,6 @@
 //! Pictures denoised part by part have the bits of the whole.
 
-use proxlift::denoise::denoise;
+use proxlift::denoise::{denoise, denoise_image};
 use proxlift::engine::cpu::parts::Parts;
 use proxlift::engine::{Cpu, Engine, Field};
 use proxlift::image::Image;
@@ -24,14 +24,7 @@ fn picture(channels: usize, (height, width): (usize, usize), depth: Depth, alpha
 
 /// The image at once.
 fn whole(network: &Network<f32>, image: &Image) -> Image {
-    let (channels, height, width) = image.shape();
-    let architecture = network.architecture();
-    let grid = architecture.grid(height, width).unwrap();
-    let samples = channels / architecture.channels;
-    let z = Field::from_planar(samples, architecture.channels, grid, image.data()).unwrap();
-    let mut output = Field::zeros(samples, architecture.channels, grid);
-    Cpu::new().denoise(network, &z, &mut output);
-    Image::new(channels, height, width, output.to_planar()).unwrap()
+    denoise_image(&Cpu::new(), network, image).unwrap()
 }
 
 fn check(network: &Network<f32>, picture: &Picture) -> usize {
@@ -50,10 +43,12 @@ fn check(network: &Network<f32>, picture: &Picture) -> usize {
 
 #[test]
 fn parts_give_the_bits_of_the_whole_at_any_size() {
-    let network = network(1);
+    let networks = [network(1), Network { border: 5, ..network(1) }];
     let sizes = [(101, 77), (1, 301), (301, 1), (2, 257), (25, 24), (49, 131), (24, 200), (1, 1), (600, 3)];
-    let parts = sizes.map(|size| check(&network, &picture(1, size, Depth::Float, false)));
-    assert!(parts.iter().filter(|&&count| count > 3).count() >= 5, "{parts:?}");
+    for network in networks {
+        let parts = sizes.map(|size| check(&network, &picture(1, size, Depth::Float, false)));
+        assert!(parts.iter().filter(|&&count| count > 3).count() >= 5, "{parts:?}");
+    }
 }
 
 #[test]
@@ -65,6 +60,21 @@ fn parts_give_the_bits_of_the_whole_at_any_depth() {
             assert!(check(&network(of_network), &picture(channels, (53, 67), depth, alpha)) > 4);
         }
     }
+}
+
+#[test]
+fn a_border_is_the_mirrored_picture() {
+    let network = Network { border: 4, ..network(3) };
+    let image = picture(3, (9, 2), Depth::Float, false).image;
+    let larger = image.mirrored((4, 4), (4, 4));
+    let plain = Network { border: 0, ..network.clone() };
+    let (with, around) = (whole(&network, &image), whole(&plain, &larger));
+    for c in 0..3 {
+        for y in 0..9 {
+            assert_eq!(with.plane(c)[y * 2..][..2], around.plane(c)[(y + 4) * 10 + 4..][..2]);
+        }
+    }
+    assert_ne!(with, whole(&plain, &image));
 }
 
 #[test]

@@ -41,13 +41,13 @@ fn learned(architecture: Architecture) -> Network<f32> {
     Network::with_activations(theta, tau, activation).unwrap()
 }
 
-/// Clipped and learned, unrolled from every algorithm, one of them bounded.
+/// Clipped and learned, unrolled from every algorithm, one of them bounded, one with a border.
 fn family(architecture: Architecture) -> Vec<Network<f32>> {
     let unrolled = |unrolling| Network { unrolling, ..learned(architecture) };
     vec![
         network(architecture),
         learned(architecture),
-        unrolled(Unrolling::Inertial),
+        Network { border: 2, ..unrolled(Unrolling::Inertial) },
         unrolled(Unrolling::ChambollePock),
         Network { bounded: true, ..unrolled(Unrolling::StronglyConvex) },
     ]

@@ -25,6 +25,16 @@ fn luma_is_rec_601_and_not_rounded() {
 }
 
 #[test]
+fn mirrors_stand_at_every_side_and_repeat() {
+    let image = Image::new(1, 2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let mirrored = image.mirrored((1, 3), (2, 0));
+    let rows = [[2.0, 1.0, 1.0, 2.0, 3.0], [5.0, 4.0, 4.0, 5.0, 6.0]];
+    assert_eq!(mirrored.shape(), (1, 6, 5));
+    assert_eq!(mirrored.data(), [0, 0, 1, 1, 0, 0].map(|y: usize| rows[y]).as_flattened());
+    assert_eq!(image.mirrored((0, 0), (0, 0)), image);
+}
+
+#[test]
 fn nan_is_named() {
     let mut image = Image::zeros(3, 4, 5).unwrap();
     image.check_finite().unwrap();

@@ -141,7 +141,7 @@ fn at_the_forward_pass_the_penalties_vanish_and_the_energy_is_the_loss() {
 #[test]
 fn the_gradients_of_every_block_are_those_of_finite_differences() {
     for architecture in shapes() {
-        let net = network(architecture, 0.2);
+        let net = Network { border: 1, ..network(architecture, 0.2) };
         let mut lifted = lifted_at_random(&net, 3);
         let start = lifted.clone();
         let mut gradients = Gradients::zeros(&net, SAMPLES);
@@ -251,12 +251,17 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
     }
 }
 
-/// Learned activations, unrolled from every algorithm, free and bounded.
+/// Learned activations, unrolled from every algorithm, free, and bounded with a border.
 fn family(architecture: Architecture) -> Vec<Network<f64>> {
     use Unrolling::*;
     let all = [DualForwardBackward, Inertial, ChambollePock, StronglyConvex].into_iter();
     all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))
-        .map(|(unrolling, bounded)| Network { unrolling, bounded, ..learned(architecture) })
+        .map(|(unrolling, bounded)| Network {
+            unrolling,
+            bounded,
+            border: bounded.into(),
+            ..learned(architecture)
+        })
         .collect()
 }
 
@@ -272,9 +277,11 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
         };
         let gradients = pass(Reverse::Backprop);
         let loss = |net: &Network<f64>| {
-            let mut output = z.clone();
-            Reference.denoise(net, &z, &mut output);
-            0.5 * squared_distance(output.data(), x.data())
+            let mut error = z.clone();
+            Reference.denoise(net, &z, &mut error);
+            error.data_mut().iter_mut().zip(x.data()).for_each(|(e, x)| *e -= x);
+            error.clear_border(net.border);
+            0.5 * norm_squared(error.data())
         };
         for (k, gradient) in gradients.theta.iter().enumerate() {
             let f = |weights: &[f64]| loss(&with_theta(&net, k, weights));

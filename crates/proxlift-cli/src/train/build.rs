@@ -25,6 +25,8 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
         network = network.with_knots(knots);
     }
     network.bounded = config.settings.bounded == Some(true);
+    network.border = config.settings.border.unwrap_or(0);
+    network.validate()?;
     let constraint = constraint(config);
     if constraint.tied {
         let first = network.theta[1].clone();
@@ -45,7 +47,7 @@ fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     let old = Model::load(path)?.network;
     let kind = |network: &Network<f32>| {
         let knots = network.activation[0].pieces();
-        (network.architecture(), network.unrolling, network.bounded, knots)
+        (network.architecture(), network.unrolling, network.bounded, network.border, knots)
     };
     if kind(&old) == kind(new) {
         return Ok(old);
@@ -105,6 +107,7 @@ pub fn trainer(
                 },
                 metric: match settings.metric {
                     Some(Metric::Diagonal) => MetricKind::Diagonal,
+                    Some(Metric::Kronecker) => MetricKind::Kronecker,
                     Some(Metric::GaussNewton) => MetricKind::GaussNewton,
                     _ => MetricKind::Euclidean,
                 },

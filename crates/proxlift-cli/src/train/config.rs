@@ -113,6 +113,14 @@ impl Config {
                 "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out",
             ));
         }
+        if let Some(border) = self.settings.border
+            && self.patch <= 2 * border
+        {
+            return Err(Error::invalid(format!(
+                "patches of {} pixels are all --border with {border} on each side: give a larger --patch",
+                self.patch
+            )));
+        }
         if let Some([least, most]) = self.settings.sigma_range
             && !(0.0 < least && least <= most && self.sigma > 0.0)
         {
@@ -258,7 +266,7 @@ fn below(told: &Settings, preset: Preset) -> Settings {
         let rated = Preset::Best.settings();
         (below.metric, below.schedule, below.inertia) = (rated.metric, rated.schedule, rated.inertia);
     }
-    if matches!(told.metric, Some(Metric::Diagonal | Metric::GaussNewton))
+    if matches!(told.metric, Some(Metric::Diagonal | Metric::Kronecker | Metric::GaussNewton))
         && below.rate == Some(Rate::Backtracking)
         && !plain
     {

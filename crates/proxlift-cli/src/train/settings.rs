@@ -49,6 +49,8 @@ pub enum Metric {
     Euclidean,
     /// One scale for each weight
     Diagonal,
+    /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated
+    Kronecker,
     /// A matrix for each layer
     GaussNewton,
 }
@@ -232,6 +234,10 @@ pub struct Settings {
     /// Keep the estimate in [0, 1] in every layer
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
     pub bounded: Option<bool>,
+    /// Pixels at the edge of a patch that are there to be seen and whose error does not count; around a picture, so many
+    /// mirrored ones are put [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Network")]
+    pub border: Option<usize>,
     /// One operator and one activation for all layers
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
     pub tied: Option<bool>,

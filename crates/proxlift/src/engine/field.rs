@@ -5,6 +5,7 @@
 //! a convolution is nothing but an offset into that vector, and no kernel knows about borders.
 
 use crate::{Error, Real, Result};
+use std::ops::Range;
 
 /// Planes are padded to a multiple of this many numbers, the widest vector register in use.
 pub const LANES: usize = 16;
@@ -64,6 +65,17 @@ impl Grid {
     /// Pixels in a plane.
     pub fn pixels(&self) -> usize {
         self.height * self.width
+    }
+
+    /// Zeroes the outermost `border` rows and columns of a plane.
+    pub fn clear_border<T: Real>(&self, border: usize, plane: &mut [T]) {
+        for (y, row) in plane.chunks_exact_mut(self.stride()).take(self.height).enumerate() {
+            let row = &mut row[..self.width];
+            let inside = border <= y && y + border < self.height && 2 * border < self.width;
+            let side = if inside { border } else { self.width };
+            row[..side].fill(T::zero());
+            row[self.width - side..].fill(T::zero());
+        }
     }
 
     /// Zeros that a plane needs before and after it so that every tap can be read.
@@ -159,13 +171,23 @@ impl<T: Real> Field<T> {
         Ok(())
     }
 
+    /// Zeroes the outermost `border` rows and columns of every plane.
+    pub fn clear_border(&mut self, border: usize) {
+        let grid = self.grid;
+        self.data.chunks_exact_mut(grid.len()).for_each(|plane| grid.clear_border(border, plane));
+    }
+
     /// The numbers without gaps, `[sample][channel][y][x]`.
     pub fn to_planar(&self) -> Vec<T> {
-        let grid = self.grid;
-        let mut planar = Vec::with_capacity(self.samples * self.channels * grid.pixels());
-        for plane in self.data.chunks_exact(grid.len()) {
-            for row in plane.chunks_exact(grid.stride()).take(grid.height) {
-                planar.extend_from_slice(&row[..grid.width]);
+        self.crop(0..self.grid.height, 0..self.grid.width)
+    }
+
+    /// The numbers in these rows and columns, `[sample][channel][y][x]`.
+    pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Vec<T> {
+        let mut planar = Vec::with_capacity(self.samples * self.channels * rows.len() * columns.len());
+        for plane in self.data.chunks_exact(self.grid.len()) {
+            for y in rows.clone() {
+                planar.extend_from_slice(&plane[y * self.grid.stride()..][columns.clone()]);
             }
         }
         planar

@@ -134,6 +134,7 @@ impl<T: Real> Engine<T> for Reference {
         let mut e = z.clone();
         let output = r[depth].data().iter().zip(x.data());
         e.data_mut().iter_mut().zip(output).for_each(|(e, (&r, &x))| *e = -r - x);
+        e.clear_border(network.border);
         for (s, loss) in gradients.loss.iter_mut().enumerate() {
             *loss = 0.5 * e.sample(s).iter().map(|e| e.to_double().powi(2)).sum::<f64>();
         }

@@ -104,6 +104,25 @@ impl Image {
         &self.data[c * self.pixels()..(c + 1) * self.pixels()]
     }
 
+    /// The image with so many mirrored rows above and below, and columns on the left and on the right.
+    pub fn mirrored(&self, (above, below): (usize, usize), (left, right): (usize, usize)) -> Self {
+        let (channels, height, width) = self.shape();
+        let mirror = |i: usize, before: usize, length: usize| {
+            let i = (i as isize - before as isize).rem_euclid(2 * length as isize) as usize;
+            i.min(2 * length - 1 - i)
+        };
+        let (seen_height, seen_width) = (above + height + below, left + width + right);
+        let columns: Vec<usize> = (0..seen_width).map(|x| mirror(x, left, width)).collect();
+        let mut data = Vec::with_capacity(channels * seen_height * seen_width);
+        for plane in self.data.chunks_exact(height * width) {
+            for y in 0..seen_height {
+                let row = &plane[mirror(y, above, height) * width..][..width];
+                data.extend(columns.iter().map(|&x| row[x]));
+            }
+        }
+        Self { channels: self.channels, height: seen_height, width: seen_width, data }
+    }
+
     /// The Rec. 601 luma `0.299 R + 0.587 G + 0.114 B`, not rounded to any bit depth; a gray image is copied.
     pub fn to_gray(&self) -> Self {
         let data = match self.channels {

@@ -131,6 +131,10 @@ pub struct Network<T> {
     pub unrolling: Unrolling,
     /// Whether the estimate of the image stays in `[0, 1]` in every layer.
     pub bounded: bool,
+    /// Pixels that the network is given around the image, so that it need not learn what zeros beyond its edge look like:
+    /// mirrored ones around a picture ([`denoise`](crate::denoise)), those of the photograph around a training patch,
+    /// where their error does not count. None in the paper.
+    pub border: usize,
 }
 
 /// One inner layer, as an engine sees it.
@@ -163,7 +167,8 @@ impl<T: Real> Network<T> {
         tau: Vec<T>,
         activation: Vec<Activation<T>>,
     ) -> Result<Self> {
-        let network = Self { theta, tau, activation, unrolling: Unrolling::default(), bounded: false };
+        let network =
+            Self { theta, tau, activation, unrolling: Unrolling::default(), bounded: false, border: 0 };
         network.validate()?;
         Ok(network)
     }
@@ -218,6 +223,13 @@ impl<T: Real> Network<T> {
         }
         if self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
             return Err(Error::invalid("a weight is not a finite number"));
+        }
+        if self.border > architecture.receptive_radius() {
+            return Err(Error::invalid(format!(
+                "the border is {} pixels wide, but the network sees no further than {}",
+                self.border,
+                architecture.receptive_radius()
+            )));
         }
         if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
             return Err(Error::invalid("a step tau is not a positive number"));
@@ -328,6 +340,7 @@ impl<T: Real> Network<T> {
             activation: self.activation.iter().map(Activation::cast).collect(),
             unrolling: self.unrolling,
             bounded: self.bounded,
+            border: self.border,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Model files: safetensors, with everything that inference needs in them.
 //!
 //! The tensors are those of [`parts`](super::parts). The metadata hold the `format` ("proxlift"), its `version` (1 for
-//! the paper's network, 2 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
-//! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`.
+//! the paper's network, 3 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
+//! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
+//! from version 3 on the `border`.
 
 use super::{Architecture, Network};
 use crate::image::io::write_atomically;
@@ -13,7 +14,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 /// The newest version of the format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// No model is larger; a file that is, is not read into memory.
 const MAX_BYTES: u64 = 256 << 20;
@@ -66,7 +67,8 @@ impl Model {
         self.network.validate()?;
         check_sigma(self.sigma)?;
         let architecture = self.network.architecture();
-        let version = if self.network.has_one_clip() && self.network.is_plain() { 1 } else { VERSION };
+        let papers = self.network.has_one_clip() && self.network.is_plain() && self.network.border == 0;
+        let version = if papers { 1 } else { VERSION };
         let json = |value: std::result::Result<String, serde_json::Error>| {
             value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
         };
@@ -80,6 +82,7 @@ impl Model {
         if version > 1 {
             metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
             metadata.insert("bounded".into(), self.network.bounded.to_string());
+            metadata.insert("border".into(), self.network.border.to_string());
         }
         let parts = self.network.parts().into_iter();
         let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
@@ -136,6 +139,10 @@ impl Model {
             (network.unrolling, network.bounded) =
                 (parse(metadata, "unrolling")?, parse(metadata, "bounded")?);
         }
+        if metadata.contains_key("border") {
+            network.border = parse(metadata, "border")?;
+        }
+        network.validate()?;
         Ok(Self { network, sigma, provenance })
     }
 }

@@ -1,6 +1,7 @@
 //! The baselines: stochastic gradients by back-propagation, on the same engine and data as everything else.
 
 use super::constraint::Constraint;
+use super::eigenbasis::Eigenbasis;
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::Result;
@@ -125,6 +126,10 @@ pub(super) struct Moments {
     mean: Vec<Vec<f32>>,
     square: Vec<Vec<f32>>,
     steps: f64,
+    /// The bases in which those of the filters are; empty if it is that of the weights.
+    bases: Vec<Eigenbasis>,
+    /// The step of a block.
+    step: Vec<f32>,
 }
 
 impl Moments {
@@ -133,7 +138,12 @@ impl Moments {
         let learned: &[_] = if network.learns_activations() { &network.activation } else { &[] };
         let activations = learned.iter().flat_map(|s| [s.knots().len(), s.slopes().len()]);
         let zero: Vec<_> = filters.chain(activations).map(|numbers| vec![0.0; numbers]).collect();
-        Self { mean: zero.clone(), square: zero, steps: 0.0 }
+        Self { mean: zero.clone(), square: zero, steps: 0.0, bases: Vec::new(), step: Vec::new() }
+    }
+
+    /// The same in the basis of [`Eigenbasis`], layer by layer.
+    pub(super) fn in_eigenbases(self, network: &Network<f32>) -> Self {
+        Self { bases: network.theta.iter().map(Eigenbasis::new).collect(), ..self }
     }
 
     /// One step along `scale` times the gradients.
@@ -153,24 +163,33 @@ impl Moments {
         // Without gradients of the activations, these end with the filters.
         let blocks = filters.chain(activations).zip(of_filters.chain(of_activations));
         for (k, (weights, gradient)) in blocks.enumerate() {
-            let moments = self.mean[k].iter_mut().zip(&mut self.square[k]);
-            for ((weight, &g), (mean, square)) in weights.iter_mut().zip(gradient).zip(moments) {
-                let g = scale * g;
-                *weight -= rate
-                    * match descent {
-                        Descent::Sgd => g,
-                        Descent::Momentum { beta } => {
-                            *mean = beta * *mean + g;
-                            *mean
-                        }
-                        Descent::Adam { beta1, beta2 } => {
-                            *mean = beta1 * *mean + (1.0 - beta1) * g;
-                            *square = beta2 * *square + (1.0 - beta2) * g * g;
-                            let unbias = |beta: f32| (1.0 - f64::from(beta).powf(self.steps)) as f32;
-                            (*mean / unbias(beta1)) / ((*square / unbias(beta2)).sqrt() + 1e-8)
-                        }
-                    };
+            let step = &mut self.step;
+            step.clear();
+            step.extend(gradient.iter().map(|g| scale * g));
+            if let Some(basis) = self.bases.get_mut(k) {
+                basis.observe(step, &mut self.mean[k]);
+                basis.turn(step);
             }
+            let moments = self.mean[k].iter_mut().zip(&mut self.square[k]);
+            for (g, (mean, square)) in step.iter_mut().zip(moments) {
+                *g = match descent {
+                    Descent::Sgd => *g,
+                    Descent::Momentum { beta } => {
+                        *mean = beta * *mean + *g;
+                        *mean
+                    }
+                    Descent::Adam { beta1, beta2 } => {
+                        *mean = beta1 * *mean + (1.0 - beta1) * *g;
+                        *square = beta2 * *square + (1.0 - beta2) * *g * *g;
+                        let unbias = |beta: f32| (1.0 - f64::from(beta).powf(self.steps)) as f32;
+                        (*mean / unbias(beta1)) / ((*square / unbias(beta2)).sqrt() + 1e-8)
+                    }
+                };
+            }
+            if let Some(basis) = self.bases.get_mut(k) {
+                basis.back(step);
+            }
+            weights.iter_mut().zip(&*step).for_each(|(weight, step)| *weight -= rate * step);
         }
     }
 
@@ -179,6 +198,7 @@ impl Moments {
             state.put(format!("mean_{k}"), mean);
             state.put(format!("square_{k}"), square);
         }
+        self.bases.iter().enumerate().for_each(|(k, basis)| basis.save(k, state));
         state.put_scalar("steps", self.steps);
     }
 
@@ -186,6 +206,9 @@ impl Moments {
         for (k, (mean, square)) in self.mean.iter_mut().zip(&mut self.square).enumerate() {
             state.get(&format!("mean_{k}"), mean)?;
             state.get(&format!("square_{k}"), square)?;
+        }
+        for (k, basis) in self.bases.iter_mut().enumerate() {
+            basis.restore(k, state)?;
         }
         self.steps = state.scalar("steps")?;
         Ok(())

@@ -108,6 +108,7 @@ impl Checkpoint {
             "settings": self.settings,
             "unrolling": serde_json::to_string(&self.network.unrolling)?,
             "bounded": self.network.bounded.to_string(),
+            "border": self.network.border.to_string(),
         });
         let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
         let mut start = 0;
@@ -197,6 +198,7 @@ impl Checkpoint {
         if let Some(unrolling) = text("unrolling").and_then(|text| serde_json::from_str(text).ok()) {
             (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
         }
+        network.border = text("border").and_then(|text| text.parse().ok()).unwrap_or(0);
         if let Some(name) = parts.keys().next() {
             return Err(unknown(name));
         }

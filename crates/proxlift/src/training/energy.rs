@@ -155,11 +155,12 @@ impl<T: Real> Lifted<T> {
         engine.layer(network.layer(k), &self.u[k - 1], &self.z, &mut self.r[k], &mut self.v[k]);
     }
 
-    /// `e = x^ - x`.
+    /// `e = x^ - x`, zero in the network's border.
     pub fn output(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
         let last = &self.u[self.u.len() - 1];
         engine.residual(network.last(), last, &self.z, &mut self.e);
         map2(self.e.data_mut(), self.x.data(), |e, x| -e - x);
+        self.e.clear_border(network.border);
     }
 
     /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.

@@ -62,12 +62,13 @@ impl LbFb {
     /// When the options contradict each other or are out of range.
     pub fn new(network: &Network<f32>, options: Options, seed: u64) -> Result<Self> {
         options.validate()?;
-        let rated = matches!(options.steps, Steps::Rate(_)) && options.metric == MetricKind::Diagonal;
+        let metrics = [MetricKind::Diagonal, MetricKind::Kronecker];
+        let rated = matches!(options.steps, Steps::Rate(_)) && metrics.contains(&options.metric);
         let papers = network.is_plain() && !network.learns_activations() && !options.constraint.tied;
         if !rated && !papers {
             return Err(Error::invalid(
                 "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, learned \
-                 activations and tied layers take steps with a rate in the diagonal metric",
+                 activations and tied layers take steps with a rate in the diagonal or the Kronecker metric",
             ));
         }
         let kept = match options.auxiliary {
@@ -79,13 +80,17 @@ impl LbFb {
             (MetricKind::Diagonal, Steps::Backtracking) => Some(GaussNewton::diagonal(network, seed)),
             _ => None,
         };
+        let mut moments = Moments::new(network);
+        if options.metric == MetricKind::Kronecker {
+            moments = moments.in_eigenbases(network);
+        }
         let first = Backtracking::default();
         let beta = Backtracking { step: FIRST_STEP, grow: STEP_GROWTH, ..first };
         let gamma = if options.order == Order::Sweep { 0.5 } else { 0.25 };
         Ok(Self {
             options,
             norms: Norms::new(network, seed),
-            moments: Moments::new(network),
+            moments,
             metric,
             beta: vec![beta; network.theta.len()],
             gamma: vec![Backtracking { step: gamma, ..first }; network.theta.len() - 1],

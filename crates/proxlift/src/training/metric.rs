@@ -4,6 +4,7 @@
 //! |---|---|
 //! | Euclidean | the identity |
 //! | diagonal, with a rate | the root of a moving average of the squared gradient, as Adam has it |
+//! | Kronecker, with a rate | the same in the basis of [`Eigenbasis`](super::eigenbasis) |
 //! | diagonal, backtracked | the diagonal of the Gauss-Newton matrix |
 //! | Gauss-Newton | a moving average of `J^T D J` of the block, a full matrix, damped |
 //!
@@ -33,6 +34,8 @@ pub enum MetricKind {
     Euclidean,
     /// One number for each weight.
     Diagonal,
+    /// One number for each weight in a basis of each layer's own.
+    Kronecker,
     /// A matrix for each layer.
     GaussNewton,
 }

@@ -6,6 +6,7 @@ mod blocks;
 pub mod checkpoint;
 pub mod constraint;
 pub mod driver;
+mod eigenbasis;
 pub mod energy;
 pub mod feedforward;
 pub mod grid;

@@ -112,6 +112,11 @@ impl Options {
                 "the Euclidean metric finds its steps by backtracking; it takes no rate",
             ));
         }
+        if !rated && self.metric == MetricKind::Kronecker {
+            return Err(Error::invalid(
+                "the Kronecker metric takes a rate; it finds no steps by backtracking",
+            ));
+        }
         if self.order == Order::Simultaneous && self.metric != MetricKind::Euclidean {
             return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
         }
@@ -143,6 +148,7 @@ impl std::fmt::Display for Options {
         let metric = match metric {
             MetricKind::Euclidean => "Euclidean",
             MetricKind::Diagonal => "diagonal",
+            MetricKind::Kronecker => "Kronecker",
             MetricKind::GaussNewton => "Gauss-Newton",
         };
         let steps = match steps {

@@ -43,6 +43,7 @@ impl<T: Real> Lifted<T> {
             }
         }
         map2(self.e.data_mut(), self.x.data(), |r, x| -r - x);
+        self.e.clear_border(network.border);
     }
 
     /// `y_{k-1} = u_{k-1} + alpha_k (u_{k-1} - u_{k-2})`.

@@ -5,7 +5,7 @@
 
 use super::Cpu;
 use super::parts::{Cut, PART_BYTES, Parts};
-use super::pointwise::{Assign, Clip, InPlace};
+use super::pointwise::{Assign, Clip, InPlace, Maybe, Replace};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch, Shelf};
 use super::stencil::{Layout, Stencil};
@@ -126,14 +126,15 @@ impl Inference<'_> {
         let between = &mut self.between(k, q);
         let alpha = self.network.momentum(k + 1).inertia;
         let before = if self.network.unrolling.remembers().0 { y.first_mut() } else { None };
+        let inertia = before.map(|u| Replace { alpha, u });
+        let packed = &self.batch.packed[k];
         dispatch!(self.level, simd => {
-            let inertia = before.map(|before| (alpha, &mut **before));
-            let packed = &self.batch.packed[k];
-            if activation.clip {
-                let u = &mut InPlace { u: &mut u[0], activation: Clip(activation), inertia };
+            if activation.clip && inertia.is_none() {
+                let activation = Clip(activation);
+                let u = &mut InPlace::<_, false> { u: &mut u[0], activation, inertia: Maybe(None) };
                 stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
             } else {
-                let u = &mut InPlace { u: &mut u[0], activation, inertia };
+                let u = &mut InPlace::<_, true> { u: &mut u[0], activation, inertia: Maybe(inertia) };
                 stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
             }
         });

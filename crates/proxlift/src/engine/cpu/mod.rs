@@ -198,7 +198,8 @@ impl Engine<f32> for Cpu {
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
-            let clips = gradients.activation.is_empty() && batch.activation[1..].iter().all(|s| s.clip);
+            let clips = batch.activation[1..].iter().all(|s| s.clip);
+            let papers = clips && gradients.activation.is_empty() && network.is_plain();
             let mut slots = std::mem::take(&mut batch.gradients);
             slots.resize(weights * z.samples(), 0.0);
             let (packed, sums) = (&*batch, (weights - filters).min(numbers) * LANES);
@@ -208,7 +209,7 @@ impl Engine<f32> for Cpu {
                     scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
                     *loss = dispatch!(self.level, simd => {
-                        if clips {
+                        if papers {
                             sample::train::<_, _, false>(simd, pointwise::Clip, &stencil, network, packed, rule, images, scratch, gradient)
                         } else {
                             sample::train::<_, _, true>(simd, |packed| packed, &stencil, network, packed, rule, images, scratch, gradient)

@@ -214,21 +214,88 @@ impl Epilogue for Assign<'_> {
     }
 }
 
-/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back. With inertia `alpha`, what is
-/// in place is `y = u + alpha (u - before)`, and `u` takes the place of `before`.
-pub(super) struct InPlace<'a, A> {
-    pub u: &'a mut [f32],
-    pub activation: A,
-    pub inertia: Option<(f32, &'a mut [f32])>,
+/// What inertia does to the vector at `at`.
+pub(super) trait Inertia {
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s;
 }
 
-impl<A: Activation> Fused for InPlace<'_, A> {
+/// Inertia, if a network that is not the paper's (`GENERAL`) has any.
+pub(super) struct Maybe<I, const GENERAL: bool>(pub Option<I>);
+
+impl<I: Inertia, const GENERAL: bool> Inertia for Maybe<I, GENERAL> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s {
+        match &mut self.0 {
+            Some(inertia) if GENERAL => inertia.pass(simd, at, value),
+            _ => value,
+        }
+    }
+}
+
+/// From `u+` to `y+ = u+ + alpha (u+ - u)`, where `u+` takes the place of `u`.
+pub(super) struct Replace<'a> {
+    pub alpha: f32,
+    pub u: &'a mut [f32],
+}
+
+impl Inertia for Replace<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+        let u = &mut self.u[at..at + S::f32s::LEN];
+        let moved = next - S::f32s::from_slice(simd, u);
+        next.store_slice(u);
+        moved.mul_add(S::f32s::splat(simd, self.alpha), next)
+    }
+}
+
+/// The same with `u`, `u+` and `y+` all kept.
+pub(super) struct Keep<'a> {
+    pub alpha: f32,
+    pub u: &'a [f32],
+    pub next: &'a mut [f32],
+}
+
+impl Inertia for Keep<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+        let moved = next - S::f32s::from_slice(simd, &self.u[at..at + S::f32s::LEN]);
+        next.store_slice(&mut self.next[at..at + S::f32s::LEN]);
+        moved.mul_add(S::f32s::splat(simd, self.alpha), next)
+    }
+}
+
+/// Backwards: to what comes back to `y` adds what `u` gets from the layer after next, and leaves what the one before gets.
+pub(super) struct Carry<'a> {
+    pub alpha: f32,
+    pub carried: &'a mut [f32],
+}
+
+impl Inertia for Carry<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
+        let carried = &mut self.carried[at..at + S::f32s::LEN];
+        let faster = back * S::f32s::splat(simd, self.alpha);
+        let sum = back + (faster + S::f32s::from_slice(simd, carried));
+        (-faster).store_slice(carried);
+        sum
+    }
+}
+
+/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back. With inertia, what is in place
+/// is `y`.
+pub(super) struct InPlace<'a, A, const GENERAL: bool> {
+    pub u: &'a mut [f32],
+    pub activation: A,
+    pub inertia: Maybe<Replace<'a>, GENERAL>,
+}
+
+impl<A: Activation, const GENERAL: bool> Fused for InPlace<'_, A, GENERAL> {
     fn source(&self) -> &[f32] {
         self.u
     }
 }
 
-impl<A: Activation> Epilogue for InPlace<'_, A> {
+impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
     fn planes(&mut self) -> &mut [f32] {
         self.u
     }
@@ -245,13 +312,8 @@ impl<A: Activation> Epilogue for InPlace<'_, A> {
 
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
-        let mut u = self.activation.apply(simd, row, sum);
-        if let Some((alpha, before)) = &mut self.inertia {
-            let before = &mut before[at..at + S::f32s::LEN];
-            let moved = u - S::f32s::from_slice(simd, before);
-            u.store_slice(before);
-            u = moved.mul_add(S::f32s::splat(simd, *alpha), u);
-        }
+        let u = self.activation.apply(simd, row, sum);
+        let u = self.inertia.pass(simd, at, u);
         // SAFETY: the caller's promise.
         unsafe { store::<S>(u, self.u, at) };
     }
@@ -291,35 +353,24 @@ impl Epilogue for Apart<'_> {
     }
 }
 
-/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` is `y`.
-pub(super) struct Forward<'a, A> {
+/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` and `u+` are `y` and `y+`.
+pub(super) struct Forward<'a, A, const GENERAL: bool> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
     pub activation: A,
-    pub inertia: Option<Inertia<'a>>,
+    pub inertia: Maybe<Keep<'a>, GENERAL>,
 }
 
-/// `y+ = u+ + alpha (u+ - u)`.
-pub(super) struct Inertia<'a> {
-    pub alpha: f32,
-    pub u: &'a [f32],
-    pub y: &'a mut [f32],
-}
-
-impl<A: Activation> Fused for Forward<'_, A> {
+impl<A: Activation, const GENERAL: bool> Fused for Forward<'_, A, GENERAL> {
     fn source(&self) -> &[f32] {
         self.u
     }
 }
 
-impl<A: Activation> Epilogue for Forward<'_, A> {
+impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
     fn planes(&mut self) -> &mut [f32] {
-        // Of `u` only what is at pixels is used when layers go on from `y`.
-        match &mut self.inertia {
-            Some(inertia) => inertia.y,
-            None => self.next,
-        }
+        self.next
     }
 
     fn len(&self) -> usize {
@@ -338,38 +389,32 @@ impl<A: Activation> Epilogue for Forward<'_, A> {
         unsafe {
             store::<S>(sum, self.v, at);
             let next = self.activation.apply(simd, row, sum);
-            store::<S>(next, self.next, at);
-            if let Some(Inertia { alpha, u, y }) = &mut self.inertia {
-                let moved = next - S::f32s::from_slice(simd, &u[at..at + S::f32s::LEN]);
-                let faster = moved.mul_add(S::f32s::splat(simd, *alpha), next);
-                faster.store_slice(&mut y[at..at + S::f32s::LEN]);
-            }
+            store::<S>(self.inertia.pass(simd, at, next), self.next, at);
         }
     }
 }
 
 /// `d <- rule(v, start + sum)` in place: the reverse sweep through an activation. `FROM_ZERO` drops the start.
-pub(super) struct Backward<'a, 'b, A, const FROM_ZERO: bool, const LEARN: bool> {
+pub(super) struct Backward<'a, 'b, A, const FROM_ZERO: bool, const GENERAL: bool> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub activation: A,
     pub rule: Reverse<f32>,
-    /// Where the gradients of the activation go, if they are asked for; never without `LEARN`.
+    /// Where the gradients of the activation go, if they are asked for; never for the paper's network.
     pub learn: Option<(&'a mut Learn<'b>, &'a PackedActivation)>,
-    /// With inertia: `alpha`, and what `u` gets from the layer after next, to be replaced by what the one before gets.
-    pub inertia: Option<(f32, &'a mut [f32])>,
+    pub inertia: Maybe<Carry<'a>, GENERAL>,
 }
 
-impl<A: Activation, const FROM_ZERO: bool, const LEARN: bool> Fused
-    for Backward<'_, '_, A, FROM_ZERO, LEARN>
+impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Fused
+    for Backward<'_, '_, A, FROM_ZERO, GENERAL>
 {
     fn source(&self) -> &[f32] {
         self.d
     }
 }
 
-impl<A: Activation, const FROM_ZERO: bool, const LEARN: bool> Epilogue
-    for Backward<'_, '_, A, FROM_ZERO, LEARN>
+impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
+    for Backward<'_, '_, A, FROM_ZERO, GENERAL>
 {
     fn planes(&mut self) -> &mut [f32] {
         self.d
@@ -392,14 +437,9 @@ impl<A: Activation, const FROM_ZERO: bool, const LEARN: bool> Epilogue
     #[inline(always)]
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
         // SAFETY: the caller's promise.
-        let (mut back, v) = (sum, unsafe { load(simd, self.v, at) });
-        if let Some((alpha, carried)) = &mut self.inertia {
-            let carried = &mut carried[at..at + S::f32s::LEN];
-            let faster = back * S::f32s::splat(simd, *alpha);
-            back += faster + S::f32s::from_slice(simd, carried);
-            (-faster).store_slice(carried);
-        }
-        if LEARN && let Some((learn, packed)) = &mut self.learn {
+        let v = unsafe { load(simd, self.v, at) };
+        let back = self.inertia.pass(simd, at, sum);
+        if GENERAL && let Some((learn, packed)) = &mut self.learn {
             let pixel = at - row * learn.mask.len();
             let back = back * S::f32s::from_slice(simd, &learn.mask[pixel..pixel + S::f32s::LEN]);
             match self.rule {

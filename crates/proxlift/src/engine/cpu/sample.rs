@@ -2,7 +2,7 @@
 
 use super::kernels::correlate;
 use super::pointwise::{
-    Activation, Assign, Backward, Forward, Identity, InPlace, Inertia, Learn, PackedActivation,
+    Activation, Assign, Backward, Carry, Forward, Identity, InPlace, Keep, Learn, Maybe, PackedActivation,
 };
 use super::primal::Between;
 use super::scratch::{Batch, Scratch};
@@ -12,10 +12,11 @@ use crate::network::Network;
 use fearless_simd::Simd;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if
-/// there is room for them; returns its loss `1/2 ||x^ - x||^2`.
+/// there is room for them; returns its loss `1/2 ||x^ - x||^2`. `GENERAL` unless it is the paper's network, which has
+/// neither learned activations nor inertia.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn train<'a, S: Simd, A: Activation, const LEARN: bool>(
+pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
     simd: S,
     apply: impl Fn(&'a PackedActivation) -> A,
     stencil: &Stencil,
@@ -49,33 +50,37 @@ pub(super) fn train<'a, S: Simd, A: Activation, const LEARN: bool>(
     for k in 1..depth {
         let (before, after) = u.split_at_mut(k);
         let (u_before, next) = (&before[k - 1], &mut after[0]);
-        let mut source: &[f32] = u_before;
-        let mut inertia = None;
+        let (mut source, mut target, mut inertia): (&[f32], &mut [f32], _) = (u_before, next, None);
         if inertial {
             let (before, after) = y.split_at_mut(k);
-            source = &before[k - 1];
             let alpha = network.momentum(k + 1).inertia;
-            inertia = Some(Inertia { alpha, u: u_before, y: &mut after[0] });
+            inertia = Some(Keep { alpha, u: u_before, next: target });
+            (source, target) = (&before[k - 1], &mut after[0]);
         }
         let between = &mut if images { remembered(network, k, q) } else { Between::Nothing };
-        let epilogue =
-            &mut Forward { u: source, v: &mut v[k], next, activation: apply(&activation[k]), inertia };
+        let epilogue = &mut Forward::<A, GENERAL> {
+            u: source,
+            v: &mut v[k],
+            next: target,
+            activation: apply(&activation[k]),
+            inertia: Maybe(inertia),
+        };
         stencil.layer(simd, &packed[k], Some(z), between, all.clone(), window, &mut r[k], epilogue);
     }
     // What the layers went on from; that of the output is u_{K-1} itself.
     let y: &[Aligned<f32>] = if inertial { y } else { u };
 
-    // The output and its error e = x^ - x.
+    // The output and its error e = x^ - x, which does not count in the border.
     let e = a;
     let between = &mut if images { remembered(network, depth, q) } else { Between::Nothing };
     stencil.residual(simd, &packed[depth], (&y[depth - 1], Some(z)), between, all.clone(), window, e);
     let margin = stencil.grid.margin();
     let mut loss = 0.0;
     for (e, x) in e.chunks_exact_mut(stencil.padded()).zip(x.chunks_exact(len)) {
-        for (e, x) in e[margin..margin + len].iter_mut().zip(x) {
-            *e = -*e - x;
-            loss += f64::from(*e) * f64::from(*e);
-        }
+        let e = &mut e[margin..margin + len];
+        e.iter_mut().zip(x).for_each(|(e, x)| *e = -*e - x);
+        stencil.grid.clear_border(network.border, e);
+        loss += e.iter().map(|&e| f64::from(e) * f64::from(e)).sum::<f64>();
     }
 
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
@@ -90,13 +95,13 @@ pub(super) fn train<'a, S: Simd, A: Activation, const LEARN: bool>(
     }
     correlate(simd, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
     let mut learn = learns.then(|| Learn { sums: sums.as_mut_slice(), mask: &stencil.mask });
-    let first = &mut Backward::<A, true, LEARN> {
+    let first = &mut Backward::<A, true, GENERAL> {
         d: &mut *d,
         v: &v[depth - 1],
         activation: apply(&activation[depth - 1]),
         rule,
         learn: learn.as_mut().map(|learn| (learn, &activation[depth - 1])),
-        inertia: None,
+        inertia: Maybe(None),
     };
     stencil.convolve(simd, &packed[depth], e, all.clone(), first);
     let a = e;
@@ -115,17 +120,18 @@ pub(super) fn train<'a, S: Simd, A: Activation, const LEARN: bool>(
         };
         if k > 1 {
             let alpha = network.momentum(k).inertia;
-            let epilogue = &mut Backward::<A, false, LEARN> {
+            let epilogue = &mut Backward::<A, false, GENERAL> {
                 d: &mut *d,
                 v: &v[k - 1],
                 activation: apply(&activation[k - 1]),
                 rule,
                 learn: learn.as_mut().map(|learn| (learn, &activation[k - 1])),
-                inertia: if inertial { Some((alpha, &mut *carried_features)) } else { None },
+                inertia: Maybe(inertial.then_some(Carry { alpha, carried: &mut *carried_features })),
             };
             stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
         } else {
-            let epilogue = &mut InPlace { u: &mut *d, activation: Identity, inertia: None };
+            let epilogue =
+                &mut InPlace::<_, false> { u: &mut *d, activation: Identity, inertia: Maybe(None) };
             stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
         }
         correlate(simd, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(k)]);

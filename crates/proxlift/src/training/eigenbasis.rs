@@ -1,0 +1,197 @@
+//! The Kronecker metric: the diagonal one in a basis where the entries of a layer's gradient are uncorrelated (Shampoo,
+//! Gupta, Koren and Singer 2018; in this form SOAP, Vyas and others 2024).
+//!
+//! The gradient `G` of a layer is a matrix with a row for each feature and a column for each tap. With the eigenvectors
+//! `P` of a moving average of `G G^T` and `Q` of one of `G^T G`, the step is that of the diagonal metric on `P^T G Q`,
+//! turned back. Taps see an image whose neighbouring pixels are alike, and features see alike parts of it: the diagonal
+//! metric alone is blind to both.
+
+use super::trainer::Snapshot;
+use crate::Result;
+use crate::operator::Filters;
+use nalgebra::DMatrix;
+
+/// What is kept of the moving averages.
+const KEEP: f32 = 0.99;
+/// The step that first has a basis, and how often it is renewed.
+const FIRST: u64 = 20;
+const EVERY: u64 = 200;
+
+/// The basis of one layer.
+#[derive(Clone, Debug)]
+pub(super) struct Eigenbasis {
+    /// Rows and columns of the gradient.
+    shape: [usize; 2],
+    /// Moving averages of `G G^T` and `G^T G`.
+    moments: [Vec<f32>; 2],
+    /// `P` and `Q`, with an eigenvector in each column.
+    vectors: [Vec<f32>; 2],
+    /// What a product is written to before it replaces its factor.
+    product: Vec<f32>,
+    steps: u64,
+}
+
+impl Eigenbasis {
+    /// The basis of the weights themselves.
+    pub(super) fn new(filters: &Filters<f32>) -> Self {
+        let shape = [filters.features(), filters.weights().len() / filters.features()];
+        Self {
+            shape,
+            moments: shape.map(|n| vec![0.0; n * n]),
+            vectors: shape.map(|n| DMatrix::identity(n, n).as_slice().to_vec()),
+            product: vec![0.0; filters.weights().len()],
+            steps: 0,
+        }
+    }
+
+    /// Averages the gradient in. When the basis changes, `mean`, which was in the old one, is taken to the new one.
+    pub(super) fn observe(&mut self, gradient: &[f32], mean: &mut [f32]) {
+        let [rows, columns] = self.shape;
+        let [left, right] = &mut self.moments;
+        multiply([rows, columns, rows], (gradient, false), (gradient, true), KEEP, left);
+        multiply([columns, rows, columns], (gradient, true), (gradient, false), KEEP, right);
+        self.steps += 1;
+        if self.steps == FIRST || self.steps.is_multiple_of(EVERY) {
+            self.back(mean);
+            for ((n, moment), vectors) in self.shape.iter().zip(&self.moments).zip(&mut self.vectors) {
+                let moment = DMatrix::from_iterator(*n, *n, moment.iter().map(|&m| f64::from(m)));
+                // Column by column in the library, row by row here.
+                let eigenvectors = moment.symmetric_eigen().eigenvectors.transpose();
+                vectors.iter_mut().zip(&eigenvectors).for_each(|(v, &e)| *v = e as f32);
+            }
+            self.turn(mean);
+        }
+    }
+
+    /// `G <- P^T G Q`.
+    pub(super) fn turn(&mut self, g: &mut [f32]) {
+        let [rows, columns] = self.shape;
+        let [p, q] = &self.vectors;
+        multiply([rows, rows, columns], (p, true), (g, false), 0.0, &mut self.product);
+        multiply([rows, columns, columns], (&self.product, false), (q, false), 0.0, g);
+    }
+
+    /// `G <- P G Q^T`.
+    pub(super) fn back(&mut self, g: &mut [f32]) {
+        let [rows, columns] = self.shape;
+        let [p, q] = &self.vectors;
+        multiply([rows, rows, columns], (p, false), (g, false), 0.0, &mut self.product);
+        multiply([rows, columns, columns], (&self.product, false), (q, true), 0.0, g);
+    }
+
+    pub(super) fn save(&self, k: usize, state: &mut Snapshot) {
+        for (side, (moment, vectors)) in self.moments.iter().zip(&self.vectors).enumerate() {
+            state.put(format!("moment_{k}_{side}"), moment);
+            state.put(format!("vectors_{k}_{side}"), vectors);
+        }
+        state.put_scalar(format!("observed_{k}"), self.steps as f64);
+    }
+
+    pub(super) fn restore(&mut self, k: usize, state: &Snapshot) -> Result<()> {
+        for (side, (moment, vectors)) in self.moments.iter_mut().zip(&mut self.vectors).enumerate() {
+            state.get(&format!("moment_{k}_{side}"), moment)?;
+            state.get(&format!("vectors_{k}_{side}"), vectors)?;
+        }
+        self.steps = state.scalar(&format!("observed_{k}"))? as u64;
+        Ok(())
+    }
+}
+
+/// `c <- keep c + (1 - keep) a b` for `a` of `m x k`, `b` of `k x n` numbers row by row, either transposed.
+fn multiply(
+    [m, k, n]: [usize; 3],
+    (a, a_transposed): (&[f32], bool),
+    (b, b_transposed): (&[f32], bool),
+    keep: f32,
+    c: &mut [f32],
+) {
+    assert!(a.len() == m * k && b.len() == k * n && c.len() == m * n, "the matrices do not fit");
+    let strides = |rows: usize, columns: usize, transposed: bool| {
+        if transposed { (1, rows as isize) } else { (columns as isize, 1) }
+    };
+    let ((a_row, a_column), (b_row, b_column)) = (strides(m, k, a_transposed), strides(k, n, b_transposed));
+    // SAFETY: the lengths were checked, and the strides are those of matrices of that size.
+    unsafe {
+        matrixmultiply::sgemm(
+            m,
+            k,
+            n,
+            1.0 - keep,
+            a.as_ptr(),
+            a_row,
+            a_column,
+            b.as_ptr(),
+            b_row,
+            b_column,
+            keep,
+            c.as_mut_ptr(),
+            n as isize,
+            1,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::random::{Purpose, stream};
+    use rand::Rng;
+
+    /// Gradients of three features by nine taps whose entries are strongly correlated.
+    fn gradients(count: usize) -> Vec<Vec<f32>> {
+        let mut rng = stream(1, Purpose::Metric, 0, 0);
+        let mut uniform = move || (rng.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0;
+        (0..count)
+            .map(|_| {
+                let (common, mut g) = (3.0 * uniform(), vec![0.0; 27]);
+                g.iter_mut().for_each(|g| *g = common + uniform());
+                g
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_turn_keeps_lengths_and_is_undone() {
+        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
+        let mut mean = vec![0.0; 27];
+        gradients(FIRST as usize).iter().for_each(|g| basis.observe(g, &mut mean));
+        let g = gradients(1).remove(0);
+        let mut turned = g.clone();
+        basis.turn(&mut turned);
+        let square = |g: &[f32]| g.iter().map(|g| g * g).sum::<f32>();
+        assert!((square(&g) - square(&turned)).abs() < 1e-4 * square(&g));
+        assert!(g.iter().zip(&turned).any(|(a, b)| (a - b).abs() > 0.1), "the basis is no longer the first");
+        basis.back(&mut turned);
+        assert!(g.iter().zip(&turned).all(|(a, b)| (a - b).abs() < 1e-5));
+    }
+
+    #[test]
+    fn the_moments_are_diagonal_in_the_basis() {
+        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
+        let mut mean = vec![0.0; 27];
+        gradients(FIRST as usize).iter().for_each(|g| basis.observe(g, &mut mean));
+        for ((n, moment), vectors) in basis.shape.into_iter().zip(&basis.moments).zip(&basis.vectors) {
+            let (mut half, mut whole) = (vec![0.0; n * n], vec![0.0; n * n]);
+            multiply([n, n, n], (vectors, true), (moment, false), 0.0, &mut half);
+            multiply([n, n, n], (&half, false), (vectors, false), 0.0, &mut whole);
+            let trace: f32 = (0..n).map(|i| whole[i * n + i]).sum();
+            for (i, entry) in whole.iter().enumerate().filter(|(i, _)| i / n != i % n) {
+                assert!(entry.abs() < 1e-5 * trace, "entry {i} of {n}: {entry} beside {trace}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_averaged_goes_along_when_the_basis_changes() {
+        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
+        let (mut mean, mut before) = (vec![0.0; 27], Vec::new());
+        mean[4] = 1.0;
+        for g in gradients(FIRST as usize) {
+            before.clone_from(&mean);
+            basis.observe(&g, &mut mean);
+        }
+        assert_ne!(before, mean);
+        basis.back(&mut mean);
+        assert!((mean[4] - 1.0).abs() < 1e-5);
+    }
+}
