@@ -1,9 +1,12 @@
 //! What the fused kernels do to a vector before it leaves the registers: activations and the reverse rules.
 
-use super::kernels::{Epilogue, Fused, load, store};
+use super::kernels::{Epilogue, Fused, load, prefetch, store};
 use crate::engine::{LANES, Reverse};
 use crate::network::ActivationGradient;
 use fearless_simd::{Simd, prelude::*};
+
+/// Numbers from a vector to the one that is needed a block of pixels later.
+const AHEAD: usize = 2 * LANES;
 
 /// An activation `s = prox_psi`, one vector of feature `j` at a time.
 pub(super) trait Activation: Copy + Sync {
@@ -438,6 +441,7 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
     unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
         // SAFETY: the caller's promise.
         let v = unsafe { load(simd, self.v, at) };
+        prefetch(self.v, at + AHEAD);
         let back = self.inertia.pass(simd, at, sum);
         if GENERAL && let Some((learn, packed)) = &mut self.learn {
             let pixel = at - row * learn.mask.len();
