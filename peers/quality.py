@@ -296,6 +296,59 @@ def print_table(table):
             print(f"  {name + ', published':<32} {row['psnr']:7.2f}   {row['source']}")
 
 
+def points(block):
+    """(name, seconds, PSNR) of what was measured. A method on one thread has its processor time, which other programs
+    on the machine do not lengthen."""
+    for name, row in sorted(block["measured"].items(), key=lambda item: item[1]["psnr"]):
+        yield name, min(row["seconds"], row.get("cpu_seconds", row["seconds"])), row["psnr"]
+
+
+def plot(block, path):
+    """PSNR against time as an SVG: a point for what was measured, a line for what others published without a time."""
+    measured = list(points(block))
+    published = [(f"{name}, published", row["psnr"]) for name, row in block["published"].items()]
+    width, height, left, right, top, bottom = 760, 440, 64, 150, 40, 52
+    low = np.floor(np.log10(min(seconds for _, seconds, _ in measured)))
+    high = np.ceil(np.log10(max(seconds for _, seconds, _ in measured)))
+    scores = [score for *_, score in measured] + [score for _, score in published]
+    least, most = np.floor(min(scores) * 2) / 2, np.ceil(max(scores) * 2) / 2
+
+    def across(seconds):
+        return left + (np.log10(seconds) - low) / max(high - low, 1) * (width - left - right)
+
+    def up(score):
+        return height - bottom - (score - least) / (most - least) * (height - top - bottom)
+
+    def text(x, y, words, anchor="start", colour="#333"):
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{words}</text>'
+
+    title = f"{block['kind']}, sigma {block['sigma_255']:g}/255: PSNR in dB against seconds a picture"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        text(left, 22, title),
+    ]
+    for power in range(int(low), int(high) + 1):
+        x = across(10.0**power)
+        parts.append(f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{height - bottom}" stroke="#eee"/>')
+        parts.append(text(x, height - bottom + 18, f"{10.0**power:g} s", "middle"))
+    for score in np.arange(least, most + 0.01, 0.5):
+        y = up(score)
+        parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{width - right}" y2="{y:.1f}" stroke="#eee"/>')
+        parts.append(text(left - 8, y + 4, f"{score:.1f}", "end"))
+    for name, score in published:
+        y = up(score)
+        line = f'x1="{left}" y1="{y:.1f}" x2="{width - right}" y2="{y:.1f}"'
+        parts.append(f'<line {line} stroke="#999" stroke-dasharray="4 4"/>')
+        parts.append(text(width - right + 6, y + 4, f"{name} {score:.2f}", colour="#777"))
+    for name, seconds, score in measured:
+        colour = "#c33" if name.startswith("proxlift") else "#36c"
+        x, y = across(seconds), up(score)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
+        parts.append(text(x + 9, y + 4, f"{name} {score:.2f}", colour=colour))
+    Path(path).write_text("\n".join([*parts, "</svg>"]) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gray", metavar="DIR", help="gray pictures, such as BSD68")
@@ -309,6 +362,7 @@ def main():
     parser.add_argument("--keep", metavar="DIR", help="keep all noisy and denoised pictures, as float TIFF")
     parser.add_argument("--proxlift", default="target/release/proxlift", metavar="PATH")
     parser.add_argument("--tune", metavar="DIR", help="only find the weight of total variation, on these pictures")
+    parser.add_argument("--plot", metavar="FILE", help="an SVG of PSNR against time, of the first folder and noise level")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     arguments.sigma = [float(part) for part in arguments.sigma.split(",")]
@@ -324,6 +378,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         blocks = list(work(arguments, results, Path(scratch)))
     table = show(results, blocks)
+    if arguments.plot:
+        plot(table[0], arguments.plot)
     if arguments.json:
         return print(json.dumps(table, indent=2))
     print_table(table)

@@ -31,6 +31,7 @@ fn desk() -> Desk {
 const KINDS: &[&[&str]] = &[
     &[],
     &["--metric", "gauss-newton"],
+    &["--metric", "kronecker", "--unrolling", "strongly-convex", "--knots", "2", "--border", "3"],
     &["--preset", "paper"],
     &["--preset", "paper", "--batch-end", "2"],
     &["--metric", "gauss-newton", "--rate", "backtracking", "--u", "persistent"],

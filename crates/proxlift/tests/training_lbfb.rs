@@ -137,7 +137,9 @@ fn a_backtracked_u_step_lowers_every_sample_and_is_no_shorter_than_the_closed_on
 
 #[test]
 fn a_rate_in_a_metric_lowers_the_loss() {
-    for (metric, start) in [(MetricKind::Diagonal, 4e-3), (MetricKind::GaussNewton, 0.5)] {
+    for (metric, start) in
+        [(MetricKind::Diagonal, 4e-3), (MetricKind::Kronecker, 4e-3), (MetricKind::GaussNewton, 0.5)]
+    {
         let steps = Steps::Rate(Rate { start, schedule: Schedule::Constant });
         let options = Options { mu: 0.1, metric, steps, inertia: 0.9, ..PAPER };
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
@@ -164,6 +166,7 @@ fn a_snapshot_continues_to_the_same_bits() {
         Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
         Options { theta_steps: ThetaSteps::Global, u_step: UStep::Minimiser, ..PAPER },
         rated(MetricKind::Diagonal, 4e-3),
+        rated(MetricKind::Kronecker, 4e-3),
         rated(MetricKind::GaussNewton, 0.3),
     ] {
         let (engine, batch, mut whole) = (Cpu::new(), batch(), network());
@@ -194,6 +197,7 @@ fn options_that_contradict_each_other_are_refused() {
         (Options { inertia: 1.0, ..PAPER }, "inertia"),
         (Options { steps: rate, ..PAPER }, "backtracking"),
         (Options { order: Order::Simultaneous, metric: MetricKind::Diagonal, ..PAPER }, "Euclidean"),
+        (Options { metric: MetricKind::Kronecker, ..PAPER }, "Kronecker"),
     ] {
         let error = LbFb::new(&network(), options, 1).err().expect("refused").to_string();
         assert!(error.contains(word), "{error}");

@@ -305,6 +305,7 @@ mod tests {
             "trainer='adam'",
             "u='persistent'",
             "metric='gauss-newton'\nseed=3",
+            "metric='kronecker'\nborder=4",
             "metric='gauss-newton'\nrate='backtracking'\nu-step='backtracked'\ntheta-steps='global'",
             "trainer='sgd'\nrate-grid=[1e-4, 5e-4]\ngrid-epochs=2",
         ] {
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_would_do_nothing_is_refused() {
+    fn a_setting_that_would_do_nothing_or_leave_nothing_is_refused() {
         for text in [
             "trainer='adam'\nmu=1.0",
             "trainer='sgd'\ninertia=0.5",
@@ -332,6 +333,7 @@ mod tests {
             "rate-grid=[]",
             "rate-grid=[-1.0]",
             "grid-epochs=99",
+            "border=16",
         ] {
             assert!(Config::resolve(&told(text)).is_err(), "{text}");
         }
