@@ -28,6 +28,10 @@ row() {
 row base
 row adam --trainer adam
 row adam-1e-3 --trainer adam --rate 1e-3
+row kronecker --metric kronecker
+row border --border 6
+row kronecker-border --metric kronecker --border 6
+row kronecker-border-features-64 --metric kronecker --border 6 --features 64
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3
 row inertial --unrolling inertial
