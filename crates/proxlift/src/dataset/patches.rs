@@ -150,8 +150,14 @@ impl Patches {
     }
 }
 
-/// A noise level between two, uniform in its logarithm.
-fn level(rng: &mut impl Rng, [least, most]: [f32; 2]) -> f32 {
+/// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-EQUALISER` (trained networks on
+/// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in gray, 0.7 to 0.8 in colour).
+const EQUALISER: f32 = 0.75;
+
+/// A noise level between two, uniform in its power [`EQUALISER`]: at equal contrast of the noise, large levels, which
+/// leave little error, come so much more often that all levels weigh about alike in decibels.
+fn level(rng: &mut impl Rng, levels: [f32; 2]) -> f32 {
     let uniform = (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
-    least * (most / least).powf(uniform)
+    let [least, most] = levels.map(|level| level.powf(EQUALISER));
+    (least + (most - least) * uniform).powf(EQUALISER.recip())
 }
