@@ -22,7 +22,7 @@ pub struct PatchSpec {
     pub augment: bool,
     /// The noise level, on the scale where white is 1.
     pub sigma: f32,
-    /// Where the noise level of each patch is drawn from, between these two, uniformly in its logarithm. The patch is
+    /// Where the noise level of each patch is drawn from, between these two, large ones more often. The patch is
     /// then brought to the contrast at which its noise has the level `sigma`: what a network sees whose thresholds
     /// scale with the noise. Without it every patch has its own contrast.
     pub levels: Option<[f32; 2]>,
