@@ -4,8 +4,10 @@
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
 use super::Cpu;
+use super::activation::Clip;
+use super::epilogue::{Assign, InPlace};
+use super::inertia::{Maybe, Replace};
 use super::parts::{Cut, PART_BYTES, Parts};
-use super::pointwise::{Assign, Clip, InPlace, Maybe, Replace};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch, Shelf};
 use super::stencil::{Layout, Stencil};

@@ -1,14 +1,13 @@
-//! The two vector kernels that everything is made of.
+//! The vector kernel that layers are made of.
 //!
 //! With the gapped planes of [`Field`](crate::engine::Field), a tap is an offset, so every convolution is a small
 //! matrix product whose right-hand rows are read at an offset each:
 //!
-//! - [`product`]: `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)`. The convolution `L` has a row per feature
-//!   and reads the image at each tap; the adjoint `L*` has a row per tap and reads each feature ([`gather`] then adds
-//!   the taps' planes up, shifted).
-//! - [`correlate`]: `G[j,t] = sum_p d_j(p) x(offset_t + p)`, the weight gradient.
+//! `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)`. The convolution `L` has a row per feature
+//! and reads the image at each tap; the adjoint `L*` has a row per tap and reads each feature ([`gather`] then adds
+//! the taps' planes up, shifted).
 //!
-//! Both hold a block of accumulators in registers and load each vector once for all of them. The order of additions
+//! It holds a block of accumulators in registers and loads each vector once for all of them. The order of additions
 //! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
 
 use crate::engine::LANES;
@@ -270,115 +269,6 @@ unsafe fn gather_columns<S: Simd, const N: usize>(
         }
         for (n, sum) in sums.iter().enumerate() {
             store::<S>(*sum * load(simd, mask, i + n * lanes), out, i + n * lanes);
-        }
-    }
-}
-
-/// Pixels that a correlation adds up in one go; its partial sums bound the rounding error on large images.
-const CHUNK: usize = 4096;
-
-/// `gradient[j,t] += scale sum_p d_j(p) x(offset_t + p)` over a plane of `len` numbers.
-#[inline(always)]
-pub(super) fn correlate<S: Simd>(
-    simd: S,
-    scale: f32,
-    d: &[f32],
-    (x, offsets): (&[f32], &[usize]),
-    len: usize,
-    gradient: &mut [f32],
-) {
-    let largest = offsets.iter().max().copied().unwrap_or(0);
-    assert!(len.is_multiple_of(LANES) && largest + len <= x.len());
-    for start in (0..len).step_by(CHUNK) {
-        let range = start..len.min(start + CHUNK);
-        let features = d.len() / len;
-        let mut j = 0;
-        while j + 4 <= features {
-            correlate_features::<S, 4>(simd, scale, &d[j * len..], len, (x, offsets), &range, j, gradient);
-            j += 4;
-        }
-        while j < features {
-            correlate_features::<S, 1>(simd, scale, &d[j * len..], len, (x, offsets), &range, j, gradient);
-            j += 1;
-        }
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn correlate_features<S: Simd, const J: usize>(
-    simd: S,
-    scale: f32,
-    d: &[f32],
-    len: usize,
-    (x, offsets): (&[f32], &[usize]),
-    range: &Range<usize>,
-    first: usize,
-    gradient: &mut [f32],
-) {
-    let taps = offsets.len();
-    let rows: [&[f32]; J] = std::array::from_fn(|j| &d[j * len..][range.clone()]);
-    let mut t = 0;
-    while t + 3 <= taps {
-        correlate_block::<S, J, 3>(
-            simd,
-            scale,
-            rows,
-            (x, &offsets[t..]),
-            range.start,
-            |j, n| (first + j) * taps + t + n,
-            gradient,
-        );
-        t += 3;
-    }
-    while t < taps {
-        correlate_block::<S, J, 1>(
-            simd,
-            scale,
-            rows,
-            (x, &offsets[t..]),
-            range.start,
-            |j, n| (first + j) * taps + t + n,
-            gradient,
-        );
-        t += 1;
-    }
-}
-
-#[inline(always)]
-fn correlate_block<S: Simd, const J: usize, const T: usize>(
-    simd: S,
-    scale: f32,
-    d: [&[f32]; J],
-    (x, offsets): (&[f32], &[usize]),
-    start: usize,
-    index: impl Fn(usize, usize) -> usize,
-    gradient: &mut [f32],
-) {
-    let lanes = S::f32s::LEN;
-    let len = d[0].len();
-    let x: [&[f32]; T] = std::array::from_fn(|t| &x[offsets[t] + start..][..len]);
-    let zero = S::f32s::splat(simd, 0.0);
-    let mut sums = [[zero; T]; J];
-    let mut p = 0;
-    while p + lanes <= len {
-        let mut vectors = [zero; T];
-        for t in 0..T {
-            // SAFETY: all rows have `len` numbers.
-            vectors[t] = unsafe { load(simd, x[t], p) };
-        }
-        for j in 0..J {
-            // SAFETY: all rows have `len` numbers.
-            let dj = unsafe { load(simd, d[j], p) };
-            for t in 0..T {
-                sums[j][t] = dj.mul_add(vectors[t], sums[j][t]);
-            }
-        }
-        p += lanes;
-    }
-    for (j, sums) in sums.iter().enumerate() {
-        for (t, sum) in sums.iter().enumerate() {
-            gradient[index(j, t)] += scale * sum.reduce_sum();
         }
     }
 }

@@ -3,11 +3,14 @@
 //! A sample goes through all layers while its features sit in the cache; samples, or bands of rows of a large image,
 //! go in parallel. Sums over samples are taken in the order of the samples, so no number depends on the threads.
 
+mod activation;
+mod correlate;
+mod epilogue;
+mod inertia;
 mod inference;
 mod kernels;
 pub mod parts;
 pub mod peak;
-mod pointwise;
 mod primal;
 mod sample;
 mod scratch;
@@ -17,10 +20,10 @@ use super::{Engine, Field, Gradients, Grid, Reverse, assert_fits};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::{Result, engine::LANES};
+use correlate::correlate;
+use epilogue::{Apart, Assign};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use inference::Inference;
-use kernels::correlate;
-use pointwise::{Apart, Assign};
 use primal::Between;
 use rayon::prelude::*;
 use scratch::Shelf;
@@ -210,7 +213,7 @@ impl Engine<f32> for Cpu {
                     let images = (z.sample(s), x.sample(s));
                     *loss = dispatch!(self.level, simd => {
                         if papers {
-                            sample::train::<_, _, false>(simd, pointwise::Clip, &stencil, network, packed, rule, images, scratch, gradient)
+                            sample::train::<_, _, false>(simd, activation::Clip, &stencil, network, packed, rule, images, scratch, gradient)
                         } else {
                             sample::train::<_, _, true>(simd, |packed| packed, &stencil, network, packed, rule, images, scratch, gradient)
                         }
@@ -224,7 +227,7 @@ impl Engine<f32> for Cpu {
             let mut clips = vec![0.0; weights - filters];
             add_samples(&slots, weights, filters, &mut clips);
             for (gradient, clips) in gradients.activation.iter_mut().zip(clips.chunks_exact(numbers)) {
-                pointwise::unpack_gradient(clips, gradient);
+                activation::unpack_gradient(clips, gradient);
             }
             batch.gradients = slots;
         });

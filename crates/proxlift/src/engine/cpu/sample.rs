@@ -1,9 +1,9 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
-use super::kernels::correlate;
-use super::pointwise::{
-    Activation, Assign, Backward, Carry, Forward, Identity, InPlace, Keep, Learn, Maybe, PackedActivation,
-};
+use super::activation::{Activation, Identity, Learn, PackedActivation};
+use super::correlate::correlate;
+use super::epilogue::{Assign, Backward, Forward, InPlace};
+use super::inertia::{Carry, Keep, Maybe};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch};
 use super::stencil::Stencil;

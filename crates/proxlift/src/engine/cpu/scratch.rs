@@ -1,6 +1,6 @@
 //! Memory that is sized once and lent to the passes.
 
-use super::pointwise::PackedActivation;
+use super::activation::PackedActivation;
 use super::stencil::{Layout, Packed, Stencil};
 use crate::engine::{Aligned, Grid};
 use crate::network::{Architecture, Network};

@@ -1,7 +1,7 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
+use super::epilogue::Assign;
 use super::kernels::{Epilogue, Fused, Panels, Place, gather, product};
-use super::pointwise::Assign;
 use super::primal::Between;
 use crate::engine::{Aligned, Grid, LANES};
 use crate::network::Architecture;

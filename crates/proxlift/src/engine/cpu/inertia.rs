@@ -1,0 +1,70 @@
+//! Inertia, one vector at a time: `y+ = u+ + alpha (u+ - u)`, and what it sends back.
+
+use fearless_simd::{Simd, prelude::*};
+
+/// What inertia does to the vector at `at`.
+pub(super) trait Inertia {
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s;
+}
+
+/// Inertia, if a network that is not the paper's (`GENERAL`) has any.
+pub(super) struct Maybe<I, const GENERAL: bool>(pub Option<I>);
+
+impl<I: Inertia, const GENERAL: bool> Inertia for Maybe<I, GENERAL> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s {
+        match &mut self.0 {
+            Some(inertia) if GENERAL => inertia.pass(simd, at, value),
+            _ => value,
+        }
+    }
+}
+
+/// From `u+` to `y+ = u+ + alpha (u+ - u)`, where `u+` takes the place of `u`.
+pub(super) struct Replace<'a> {
+    pub alpha: f32,
+    pub u: &'a mut [f32],
+}
+
+impl Inertia for Replace<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+        let u = &mut self.u[at..at + S::f32s::LEN];
+        let moved = next - S::f32s::from_slice(simd, u);
+        next.store_slice(u);
+        moved.mul_add(S::f32s::splat(simd, self.alpha), next)
+    }
+}
+
+/// The same with `u`, `u+` and `y+` all kept.
+pub(super) struct Keep<'a> {
+    pub alpha: f32,
+    pub u: &'a [f32],
+    pub next: &'a mut [f32],
+}
+
+impl Inertia for Keep<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+        let moved = next - S::f32s::from_slice(simd, &self.u[at..at + S::f32s::LEN]);
+        next.store_slice(&mut self.next[at..at + S::f32s::LEN]);
+        moved.mul_add(S::f32s::splat(simd, self.alpha), next)
+    }
+}
+
+/// Backwards: to what comes back to `y` adds what `u` gets from the layer after next, and leaves what the one before gets.
+pub(super) struct Carry<'a> {
+    pub alpha: f32,
+    pub carried: &'a mut [f32],
+}
+
+impl Inertia for Carry<'_> {
+    #[inline(always)]
+    fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
+        let carried = &mut self.carried[at..at + S::f32s::LEN];
+        let faster = back * S::f32s::splat(simd, self.alpha);
+        let sum = back + (faster + S::f32s::from_slice(simd, carried));
+        (-faster).store_slice(carried);
+        sum
+    }
+}

@@ -1,0 +1,92 @@
+//! The sizes of a network, and what follows from them alone.
+
+use crate::engine::Grid;
+use crate::{Error, Result};
+
+/// The sizes of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Architecture {
+    /// `K`: the network has `K - 1` activations between its first and last operator.
+    pub depth: usize,
+    /// `J`, the features of every layer.
+    pub features: usize,
+    /// `k`, the side of the square kernels.
+    pub kernel: usize,
+    /// `C`, the channels of the images: 1 or 3.
+    pub channels: usize,
+}
+
+impl Architecture {
+    /// The largest sizes that are accepted, so that no file can ask for memory without end.
+    const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 3 };
+
+    /// Checks that the sizes make a network.
+    ///
+    /// # Errors
+    /// When `K < 2`, the kernel is even, the channels are neither 1 nor 3, or a size is absurd.
+    pub fn validate(&self) -> Result<()> {
+        let Self { depth, features, kernel, channels } = *self;
+        let most = Self::MOST;
+        if !(2..=most.depth).contains(&depth) {
+            return Err(Error::invalid(format!(
+                "the depth K is {depth}, but it must be between 2 and {}",
+                most.depth
+            )));
+        }
+        if !(1..=most.features).contains(&features) {
+            return Err(Error::invalid(format!(
+                "the network has {features} features, but it must have between 1 and {}",
+                most.features
+            )));
+        }
+        if kernel.is_multiple_of(2) || kernel > most.kernel {
+            return Err(Error::invalid(format!(
+                "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)",
+                most.kernel
+            )));
+        }
+        if channels != 1 && channels != most.channels {
+            return Err(Error::invalid(format!(
+                "the network has {channels} channels, but images have 1 (gray) or 3 (RGB)"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Weights of one layer, `J C k^2`.
+    pub fn layer_parameters(&self) -> usize {
+        self.features * self.channels * self.kernel * self.kernel
+    }
+
+    /// Weights of all `K + 1` operators.
+    pub fn parameters(&self) -> usize {
+        (self.depth + 1) * self.layer_parameters()
+    }
+
+    /// How far, in pixels, an output pixel sees: `2 K r`.
+    pub fn receptive_radius(&self) -> usize {
+        2 * self.depth * (self.kernel / 2)
+    }
+
+    /// The grid of `height x width` images for this network's kernels.
+    ///
+    /// # Errors
+    /// When a side is zero.
+    pub fn grid(&self, height: usize, width: usize) -> Result<Grid> {
+        Grid::new(height, width, self.kernel / 2)
+    }
+
+    /// Floating-point operations of one forward pass per pixel, two per multiply-add.
+    pub fn forward_flops(&self) -> usize {
+        let convolution = 2 * self.layer_parameters();
+        2 * self.depth * convolution
+    }
+
+    /// Floating-point operations of one training pass per pixel: forward, reverse sweep and all weight gradients.
+    pub fn training_flops(&self) -> usize {
+        let convolution = 2 * self.layer_parameters();
+        // Each inner layer: two convolutions forward, two back, two for its gradient.
+        // theta_0: forward and gradient; theta_K: forward, back and gradient.
+        (6 * (self.depth - 1) + 2 + 3) * convolution
+    }
+}
