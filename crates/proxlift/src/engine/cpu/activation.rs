@@ -51,13 +51,14 @@ impl PackedActivation {
 impl Activation for &PackedActivation {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
+        // It is odd, and does not fall: of |v|, then with the sign of v.
         let (c, clips) = self.feature(j);
-        let mut sum = v * S::f32s::splat(simd, c);
+        let size = v.abs();
+        let mut sum = size * S::f32s::splat(simd, c);
         for &[a, l] in clips {
-            let l = S::f32s::splat(simd, l);
-            sum = v.min(l).max(-l).mul_add(S::f32s::splat(simd, a), sum);
+            sum = size.min(S::f32s::splat(simd, l)).mul_add(S::f32s::splat(simd, a), sum);
         }
-        sum
+        sum.copysign(v)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::engine::LANES;
 use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 
-/// A matrix `A`, its rows in blocks of `block` that lie interleaved, the rest one by one.
+/// A matrix `A`, its rows in [`blocks`] that lie interleaved.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panels {
     data: Vec<f32>,
@@ -32,17 +32,27 @@ impl Panels {
     ) {
         (self.rows, self.depth) = (rows, depth);
         self.data.clear();
-        let blocked = rows - rows % BLOCK;
-        for first in (0..blocked).step_by(BLOCK) {
-            for k in 0..depth {
-                self.data.extend((first..first + BLOCK).map(|row| entry(row, k)));
+        let mut first = 0;
+        for (count, block) in blocks::<BLOCK>(rows) {
+            for _ in 0..count {
+                for k in 0..depth {
+                    self.data.extend((first..first + block).map(|row| entry(row, k)));
+                }
+                first += block;
             }
-        }
-        for row in blocked..rows {
-            self.data.extend((0..depth).map(|k| entry(row, k)));
         }
     }
 }
+
+/// How many blocks of how many rows: of `BLOCK`, of [`SMALLER`] if so many are left, of one.
+fn blocks<const BLOCK: usize>(rows: usize) -> [(usize, usize); 3] {
+    let left = rows % BLOCK;
+    let smaller = if BLOCK > SMALLER { left / SMALLER } else { 0 };
+    [(rows / BLOCK, BLOCK), (smaller, SMALLER), (left - smaller * SMALLER, 1)]
+}
+
+/// Rows of a block where there are too few for a whole one.
+const SMALLER: usize = 4;
 
 /// Where the rows of a [`product`] lie: lane `p` of row `m` at `shift + m unit + p`.
 #[derive(Clone, Copy)]
@@ -174,15 +184,26 @@ unsafe fn product_columns<S: Simd, E: Epilogue, const BLOCK: usize, const N: usi
     place: Place,
     epilogue: &mut E,
 ) {
-    let blocked = a.rows - a.rows % BLOCK;
-    let (panels, rest) = a.data.split_at(blocked * a.depth);
-    for (i, panel) in panels.chunks_exact(BLOCK * a.depth).enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { product_block::<S, E, BLOCK, N>(simd, panel, i * BLOCK, b, p, place, epilogue) };
-    }
-    for (i, panel) in rest.chunks_exact(a.depth).enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { product_block::<S, E, 1, N>(simd, panel, blocked + i, b, p, place, epilogue) };
+    let [(whole, _), (smaller, _), _] = blocks::<BLOCK>(a.rows);
+    let (panels, rest) = a.data.split_at(whole * BLOCK * a.depth);
+    let (smaller_panels, single) = rest.split_at(smaller * SMALLER * a.depth);
+    let mut first = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for panel in panels.chunks_exact(BLOCK * a.depth) {
+            product_block::<S, E, BLOCK, N>(simd, panel, first, b, p, place, epilogue);
+            first += BLOCK;
+        }
+        if BLOCK > SMALLER {
+            for panel in smaller_panels.chunks_exact(SMALLER * a.depth) {
+                product_block::<S, E, SMALLER, N>(simd, panel, first, b, p, place, epilogue);
+                first += SMALLER;
+            }
+        }
+        for panel in single.chunks_exact(a.depth) {
+            product_block::<S, E, 1, N>(simd, panel, first, b, p, place, epilogue);
+            first += 1;
+        }
     }
 }
 

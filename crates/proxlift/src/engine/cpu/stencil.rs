@@ -10,7 +10,7 @@ use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 
 /// Features in a register block of the convolution, and taps in one of the adjoint.
-const FEATURE_BLOCK: usize = 4;
+const FEATURE_BLOCK: usize = 6;
 const TAP_BLOCK: usize = 3;
 
 /// Bytes of features and tap planes that a pass keeps in the second-level cache.
