@@ -37,7 +37,7 @@ pub struct Column {
 
 enum Source {
     Noisy,
-    Denoiser(Denoiser),
+    Denoiser(Box<Denoiser>),
     Folder(PathBuf),
 }
 
@@ -68,13 +68,11 @@ pub fn all(
     let first = models.first().map(|(_, chosen)| chosen.denoiser(channels, None)).transpose()?;
     let sigma = sigma.or(first.map(|denoiser| denoiser.sigma())).unwrap_or(DEFAULT_SIGMA);
     let column = |name: &str, source| Column { name: name.into(), source, clip };
-    let mut columns = vec![
-        column("noisy", Source::Noisy),
-        column("TV", Source::Denoiser(Denoiser::total_variation_for(sigma).clipped(clip))),
-    ];
+    let denoiser = |denoiser: Denoiser| Source::Denoiser(Box::new(denoiser.clipped(clip)));
+    let mut columns =
+        vec![column("noisy", Source::Noisy), column("TV", denoiser(Denoiser::total_variation_for(sigma)))];
     for (Named { name, .. }, chosen) in models {
-        let denoiser = chosen.denoiser(channels, Some(sigma))?;
-        columns.push(column(name, Source::Denoiser(denoiser.clipped(clip))));
+        columns.push(column(name, denoiser(chosen.denoiser(channels, Some(sigma))?)));
     }
     for Named { name, path } in also {
         if !path.is_dir() {
