@@ -3,13 +3,19 @@
 #
 #   experiments/ablation.sh PHOTOGRAPHS OUT [ROW...]
 #
-# trains on PHOTOGRAPHS (the 200 training pictures of BSDS500), 16,000 patches a row, and prints the PSNR on the held-out
-# pictures at sigma 25/255; the run folders go to OUT, and a row that is there already is not trained again.
+# trains on PHOTOGRAPHS (the 200 training pictures of BSDS500), 16,000 patches a row, and prints PSNR and SSIM on the
+# held-out pictures, whole, at sigma 25/255; the run folders go to OUT, and a row that is there already is not trained
+# again. OTHER=FOLDER (Tiny ImageNet) is for the two rows with other pictures.
 set -eu
-here=$(dirname "$0") data=$1 out=$2
+here=$(dirname "$0") data=$(cd "$1" && pwd) out=$2
 shift 2
 proxlift=${PROXLIFT:-target/release/proxlift}
 wanted=${*:-}
+
+# The pictures that `proxlift train` holds out: every tenth by name.
+held=$out/held-out
+mkdir -p "$held"
+ls "$data" | awk 'NR % 10 == 1' | while read -r name; do ln -sf "$data/$name" "$held/$name"; done
 
 row() {
     name=$1
@@ -20,9 +26,10 @@ row() {
         rm -rf "$folder"
         "$proxlift" train --config "$here/ablation.toml" --data "$data" "$@" --out "$folder" >/dev/null 2>&1
     fi
-    psnr=$(tail -n 1 "$folder/history.jsonl" | sed 's/.*"psnr":\([0-9.]*\).*/\1/')
     seconds=$(tail -n 1 "$folder/history.jsonl" | sed 's/.*"seconds":\([0-9.]*\).*/\1/')
-    printf '%-24s %8.3f dB %6.0f s   %s\n' "$name" "$psnr" "$seconds" "$*"
+    score=$("$proxlift" evaluate --quiet --json --model "$folder/last.safetensors" --data "$held" --sigma 25/255)
+    of() { echo "$score" | sed -n "s/^ *\"$1\": \([0-9.]*\),*/\1/p"; }
+    printf '%-28s %7.3f dB %7.4f %6.0f s   %s\n' "$name" "$(of psnr)" "$(of ssim)" "$seconds" "$*"
 }
 
 row base
@@ -53,3 +60,15 @@ row range --sigma-range 0.02,0.3
 row patch-64 --patch 64 --count 1126 --batch 2
 row same-noise --fresh-noise false
 row same-places --fresh-places false --augment false
+
+# Other pictures: Tiny ImageNet alone, and the photographs with as many of it as give half the patches.
+if [ -n "${OTHER:-}" ]; then
+    other=$(cd "$OTHER" && pwd) mixed=$out/mixed
+    mkdir -p "$mixed"
+    find "$data" -type f | sort | awk 'NR % 10 != 1' | while read -r file; do ln -sf "$file" "$mixed/"; done
+    find "$other" -type f | sort | head -n 180 | while read -r file; do ln -sf "$file" "$mixed/"; done
+    data=$other
+    row tiny-imagenet
+    data=$mixed
+    row mixed
+fi

@@ -129,3 +129,20 @@ fn the_history_holds_the_blocks_of_the_energy_and_the_test_set_when_asked() {
         assert_eq!(asked, i == 1, "{line}");
     }
 }
+
+#[test]
+fn a_training_goes_on_from_a_model_of_its_kind_whatever_its_border() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(&["--out", "first"]));
+    let start = desk.path("first/last.safetensors");
+    let start = start.to_str().unwrap();
+    desk.succeeds(&tiny(&["--from", start, "--border", "2", "--rate", "1e-7", "--out", "second"]));
+    let [first, second] = ["first", "second"]
+        .map(|run| Model::load(desk.path(&format!("{run}/last.safetensors"))).unwrap().network);
+    assert_eq!((first.border, second.border), (0, 2));
+    for (a, b) in first.theta.iter().zip(&second.theta) {
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
+        assert!(a.weights().iter().zip(b.weights()).all(close), "a step of 1e-7 leaves the filters in place");
+    }
+    desk.refuses(&["train", "--from", start, "--depth", "3", "--features", "6"], &["J=4", "J=6"]);
+}

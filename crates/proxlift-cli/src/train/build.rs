@@ -42,15 +42,15 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
     }
 }
 
-/// The network of the model at `path`, which must be of the same kind as `new`.
+/// The network of the model at `path`, which must be of the same kind as `new`; the border may be another.
 fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     let old = Model::load(path)?.network;
     let kind = |network: &Network<f32>| {
         let knots = network.activation[0].pieces();
-        (network.architecture(), network.unrolling, network.bounded, network.border, knots)
+        (network.architecture(), network.unrolling, network.bounded, knots)
     };
     if kind(&old) == kind(new) {
-        return Ok(old);
+        return Ok(Network { border: new.border, ..old });
     }
     let reason = format!("this model has {}, but the training asks for {}", describe(&old), describe(new));
     Err(Error::file(path, reason))

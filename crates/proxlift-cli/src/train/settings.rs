@@ -222,7 +222,7 @@ pub struct Settings {
     /// clip at --lambda, fixed [default: 0]
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub knots: Option<usize>,
-    /// Go on from the parameters of a model, which must be such a network [default: start anew]
+    /// Go on from the parameters of a model, which must be such a network, but for the border [default: start anew]
     #[arg(long, value_name = "MODEL", help_heading = "Network", conflicts_with = "start")]
     pub from: Option<PathBuf>,
     /// How the filters start [default: random]

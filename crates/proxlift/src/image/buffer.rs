@@ -107,6 +107,9 @@ impl Image {
     /// The image with so many mirrored rows above and below, and columns on the left and on the right.
     pub fn mirrored(&self, (above, below): (usize, usize), (left, right): (usize, usize)) -> Self {
         let (channels, height, width) = self.shape();
+        if above + below + left + right == 0 {
+            return self.clone();
+        }
         let mirror = |i: usize, before: usize, length: usize| {
             let i = (i as isize - before as isize).rem_euclid(2 * length as isize) as usize;
             i.min(2 * length - 1 - i)

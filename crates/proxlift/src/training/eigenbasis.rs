@@ -6,6 +6,7 @@
 //! turned back. Taps see an image whose neighbouring pixels are alike, and features see alike parts of it: the diagonal
 //! metric alone is blind to both.
 
+use super::matrix::{PRODUCT, multiply};
 use super::trainer::Snapshot;
 use crate::Result;
 use crate::operator::Filters;
@@ -48,8 +49,9 @@ impl Eigenbasis {
     pub(super) fn observe(&mut self, gradient: &[f32], mean: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [left, right] = &mut self.moments;
-        multiply([rows, columns, rows], (gradient, false), (gradient, true), KEEP, left);
-        multiply([columns, rows, columns], (gradient, true), (gradient, false), KEEP, right);
+        let (g, scales) = (gradient, (1.0 - KEEP, KEEP));
+        multiply([rows, columns, rows], scales, (g, false), (g, true), left);
+        multiply([columns, rows, columns], scales, (g, true), (g, false), right);
         self.steps += 1;
         if self.steps == FIRST || self.steps.is_multiple_of(EVERY) {
             self.back(mean);
@@ -67,16 +69,16 @@ impl Eigenbasis {
     pub(super) fn turn(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], (p, true), (g, false), 0.0, &mut self.product);
-        multiply([rows, columns, columns], (&self.product, false), (q, false), 0.0, g);
+        multiply([rows, rows, columns], PRODUCT, (p, true), (g, false), &mut self.product);
+        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, false), g);
     }
 
     /// `G <- P G Q^T`.
     pub(super) fn back(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], (p, false), (g, false), 0.0, &mut self.product);
-        multiply([rows, columns, columns], (&self.product, false), (q, true), 0.0, g);
+        multiply([rows, rows, columns], PRODUCT, (p, false), (g, false), &mut self.product);
+        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, true), g);
     }
 
     pub(super) fn save(&self, k: usize, state: &mut Snapshot) {
@@ -94,40 +96,6 @@ impl Eigenbasis {
         }
         self.steps = state.scalar(&format!("observed_{k}"))? as u64;
         Ok(())
-    }
-}
-
-/// `c <- keep c + (1 - keep) a b` for `a` of `m x k`, `b` of `k x n` numbers row by row, either transposed.
-fn multiply(
-    [m, k, n]: [usize; 3],
-    (a, a_transposed): (&[f32], bool),
-    (b, b_transposed): (&[f32], bool),
-    keep: f32,
-    c: &mut [f32],
-) {
-    assert!(a.len() == m * k && b.len() == k * n && c.len() == m * n, "the matrices do not fit");
-    let strides = |rows: usize, columns: usize, transposed: bool| {
-        if transposed { (1, rows as isize) } else { (columns as isize, 1) }
-    };
-    let ((a_row, a_column), (b_row, b_column)) = (strides(m, k, a_transposed), strides(k, n, b_transposed));
-    // SAFETY: the lengths were checked, and the strides are those of matrices of that size.
-    unsafe {
-        matrixmultiply::sgemm(
-            m,
-            k,
-            n,
-            1.0 - keep,
-            a.as_ptr(),
-            a_row,
-            a_column,
-            b.as_ptr(),
-            b_row,
-            b_column,
-            keep,
-            c.as_mut_ptr(),
-            n as isize,
-            1,
-        );
     }
 }
 
@@ -172,8 +140,8 @@ mod tests {
         gradients(FIRST as usize).iter().for_each(|g| basis.observe(g, &mut mean));
         for ((n, moment), vectors) in basis.shape.into_iter().zip(&basis.moments).zip(&basis.vectors) {
             let (mut half, mut whole) = (vec![0.0; n * n], vec![0.0; n * n]);
-            multiply([n, n, n], (vectors, true), (moment, false), 0.0, &mut half);
-            multiply([n, n, n], (&half, false), (vectors, false), 0.0, &mut whole);
+            multiply([n, n, n], PRODUCT, (vectors, true), (moment, false), &mut half);
+            multiply([n, n, n], PRODUCT, (&half, false), (vectors, false), &mut whole);
             let trace: f32 = (0..n).map(|i| whole[i * n + i]).sum();
             for (i, entry) in whole.iter().enumerate().filter(|(i, _)| i / n != i % n) {
                 assert!(entry.abs() < 1e-5 * trace, "entry {i} of {n}: {entry} beside {trace}");

@@ -20,6 +20,7 @@
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
 use super::energy::Lifted;
+use super::matrix::multiply;
 use super::trainer::Snapshot;
 use crate::Result;
 use crate::engine::Field;
@@ -199,27 +200,7 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
 
 /// `matrix += scale rows^T rows`.
 fn add_gram(scale: f32, rows: &[f32], size: usize, matrix: &mut [f32]) {
-    let count = rows.len() / size;
-    let (row, one) = (size as isize, 1);
-    // SAFETY: `rows` holds `count x size` numbers, `matrix` `size x size`, and the strides say so.
-    unsafe {
-        matrixmultiply::sgemm(
-            size,
-            count,
-            size,
-            scale,
-            rows.as_ptr(),
-            one,
-            row,
-            rows.as_ptr(),
-            row,
-            one,
-            1.0,
-            matrix.as_mut_ptr(),
-            row,
-            one,
-        );
-    }
+    multiply([size, rows.len() / size, size], (scale, 1.0), (rows, true), (rows, false), matrix);
 }
 
 /// What is added to the diagonal of a matrix of `n` rows.

@@ -11,6 +11,7 @@ pub mod energy;
 pub mod feedforward;
 pub mod grid;
 pub mod lifted;
+mod matrix;
 pub mod metric;
 pub mod options;
 pub mod rate;
