@@ -66,6 +66,9 @@ pub fn describe(network: &Network<f32>) -> String {
     if network.bounded {
         text += ", bounded";
     }
+    if network.overstep != 1.0 {
+        text += &format!(", steps {} times as long", network.overstep);
+    }
     if network.border > 0 {
         text += &format!(", a border of {}", network.border);
     }

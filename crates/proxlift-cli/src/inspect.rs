@@ -220,6 +220,7 @@ fn print_json(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         "unrolling": model.network.unrolling,
         "bounded": model.network.bounded,
         "border": model.network.border,
+        "overstep": model.network.overstep,
         "knots": model.network.activation[0].pieces(),
         "steepest_activation": steepest(model),
         "receptive_field": 2 * sizes.receptive_radius() + 1,

@@ -35,7 +35,8 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
     if constraint.zero_mean {
         network = network.centered(config.seed);
     }
-    network = network.unrolled(unrolling(config), config.seed);
+    network =
+        network.unrolled(unrolling(config), config.settings.overstep.unwrap_or(1.0) as f32, config.seed);
     match &config.settings.from {
         Some(path) => go_on_from(path, &network),
         None => Ok(network),
@@ -47,7 +48,7 @@ fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     let old = Model::load(path)?.network;
     let kind = |network: &Network<f32>| {
         let knots = network.activation[0].pieces();
-        (network.architecture(), network.unrolling, network.bounded, knots)
+        (network.architecture(), network.unrolling, network.overstep, network.bounded, knots)
     };
     if kind(&old) == kind(new) {
         return Ok(Network { border: new.border, ..old });

@@ -12,6 +12,9 @@ use std::path::PathBuf;
 /// The most knots that activations are learned with.
 const MOST_KNOTS: usize = 32;
 
+/// The longest steps, as a multiple of what convergence allows.
+const MOST_OVERSTEP: f64 = 1000.0;
+
 /// Everything that a training depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -119,6 +122,13 @@ impl Config {
             return Err(Error::invalid(format!(
                 "patches of {} pixels are all --border with {border} on each side: give a larger --patch",
                 self.patch
+            )));
+        }
+        if let Some(overstep) = self.settings.overstep
+            && !(overstep > 0.0 && overstep <= MOST_OVERSTEP)
+        {
+            return Err(Error::invalid(format!(
+                "--overstep is {overstep}, but it must be above zero and at most {MOST_OVERSTEP}"
             )));
         }
         if let Some([least, most]) = self.settings.sigma_range
@@ -305,7 +315,7 @@ mod tests {
             "trainer='adam'",
             "u='persistent'",
             "metric='gauss-newton'\nseed=3",
-            "metric='kronecker'\nborder=4",
+            "metric='kronecker'\nborder=4\noverstep=4.0",
             "metric='gauss-newton'\nrate='backtracking'\nu-step='backtracked'\ntheta-steps='global'",
             "trainer='sgd'\nrate-grid=[1e-4, 5e-4]\ngrid-epochs=2",
         ] {
@@ -334,6 +344,7 @@ mod tests {
             "rate-grid=[-1.0]",
             "grid-epochs=99",
             "border=16",
+            "overstep=0.0",
         ] {
             assert!(Config::resolve(&told(text)).is_err(), "{text}");
         }

@@ -231,6 +231,10 @@ pub struct Settings {
     /// The algorithm that the network is unrolled from [default: dual-forward-backward]
     #[arg(long, help_heading = "Network")]
     pub unrolling: Option<Unrolling>,
+    /// Take dual steps so many times as long as the algorithm's convergence allows: a network that stops after a few layers
+    /// gets further with long ones, but is no longer proven to be stable [default: 1]
+    #[arg(long, value_name = "X", help_heading = "Network")]
+    pub overstep: Option<f64>,
     /// Keep the estimate in [0, 1] in every layer
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
     pub bounded: Option<bool>,

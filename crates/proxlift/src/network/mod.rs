@@ -49,6 +49,9 @@ pub struct Network<T> {
     /// mirrored ones around a picture ([`denoise`](crate::denoise)), those of the photograph around a training patch,
     /// where their error does not count. None in the paper.
     pub border: usize,
+    /// How many times the steps `tau_k` are as long as the algorithm's convergence allows; 1 in the paper. A trained network
+    /// stops after `K` layers and need not converge, and long steps take it further ([`Norms`]).
+    pub overstep: T,
 }
 
 /// One inner layer, as an engine sees it.
@@ -81,8 +84,15 @@ impl<T: Real> Network<T> {
         tau: Vec<T>,
         activation: Vec<Activation<T>>,
     ) -> Result<Self> {
-        let network =
-            Self { theta, tau, activation, unrolling: Unrolling::default(), bounded: false, border: 0 };
+        let network = Self {
+            theta,
+            tau,
+            activation,
+            unrolling: Unrolling::default(),
+            bounded: false,
+            border: 0,
+            overstep: T::one(),
+        };
         network.validate()?;
         Ok(network)
     }
@@ -144,6 +154,9 @@ impl<T: Real> Network<T> {
                 self.border,
                 architecture.receptive_radius()
             )));
+        }
+        if !(self.overstep.is_finite() && self.overstep > T::zero()) {
+            return Err(Error::invalid("the overstep is not a positive number"));
         }
         if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
             return Err(Error::invalid("a step tau is not a positive number"));
@@ -255,6 +268,7 @@ impl<T: Real> Network<T> {
             unrolling: self.unrolling,
             bounded: self.bounded,
             border: self.border,
+            overstep: U::of(self.overstep.to_double()),
         }
     }
 }

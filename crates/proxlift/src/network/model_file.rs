@@ -3,7 +3,7 @@
 //! The tensors are those of [`parts`](super::parts). The metadata hold the `format` ("proxlift"), its `version` (1 for
 //! the paper's network, 3 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
-//! from version 3 on the `border`.
+//! from version 3 on the `border` and, in newer files, the `overstep`; inference needs only the steps themselves.
 
 use super::{Architecture, Network};
 use crate::image::io::write_atomically;
@@ -67,7 +67,8 @@ impl Model {
         self.network.validate()?;
         check_sigma(self.sigma)?;
         let architecture = self.network.architecture();
-        let papers = self.network.has_one_clip() && self.network.is_plain() && self.network.border == 0;
+        let plain = self.network.is_plain() && self.network.border == 0 && self.network.overstep == 1.0;
+        let papers = self.network.has_one_clip() && plain;
         let version = if papers { 1 } else { VERSION };
         let json = |value: std::result::Result<String, serde_json::Error>| {
             value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
@@ -83,6 +84,7 @@ impl Model {
             metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
             metadata.insert("bounded".into(), self.network.bounded.to_string());
             metadata.insert("border".into(), self.network.border.to_string());
+            metadata.insert("overstep".into(), self.network.overstep.to_string());
         }
         let parts = self.network.parts().into_iter();
         let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
@@ -141,6 +143,9 @@ impl Model {
         }
         if metadata.contains_key("border") {
             network.border = parse(metadata, "border")?;
+        }
+        if metadata.contains_key("overstep") {
+            network.overstep = parse(metadata, "overstep")?;
         }
         network.validate()?;
         Ok(Self { network, sigma, provenance })
@@ -205,8 +210,11 @@ mod tests {
     fn a_model_comes_back_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
-        model().save(&path).unwrap();
-        assert_eq!(Model::load(&path).unwrap(), model());
+        let network = Network { border: 3, overstep: 6.5, bounded: true, ..model().network };
+        for model in [model(), Model { network, ..model() }] {
+            model.save(&path).unwrap();
+            assert_eq!(Model::load(&path).unwrap(), model);
+        }
     }
 
     #[test]

@@ -19,6 +19,9 @@
 //! | Chambolle-Pock (2011), primal step `s = 1` | 0 | `1 / (1 + s)` | 1 | `1 / s` |
 //! | its strongly convex acceleration, `s_1 = 1`, `s_{k+1} = theta_k s_k`, `theta_k = 1 / sqrt(1 + 2 s_k)` | 0 | `1 / (1 + s_k)` | `theta_{k-1}` | `1 / s_k` |
 //!
+//! Long steps ([`Network::overstep`](super::Network::overstep)) multiply the last column. The algorithms then no longer
+//! converge; a trained network, which stops after `K` layers, need not.
+//!
 //! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
 
 use crate::Real;

@@ -109,6 +109,7 @@ impl Checkpoint {
             "unrolling": serde_json::to_string(&self.network.unrolling)?,
             "bounded": self.network.bounded.to_string(),
             "border": self.network.border.to_string(),
+            "overstep": self.network.overstep.to_string(),
         });
         let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
         let mut start = 0;
@@ -199,6 +200,7 @@ impl Checkpoint {
             (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
         }
         network.border = text("border").and_then(|text| text.parse().ok()).unwrap_or(0);
+        network.overstep = text("overstep").and_then(|text| text.parse().ok()).unwrap_or(1.0);
         if let Some(name) = parts.keys().next() {
             return Err(unknown(name));
         }

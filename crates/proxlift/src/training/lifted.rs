@@ -64,11 +64,12 @@ impl LbFb {
         options.validate()?;
         let metrics = [MetricKind::Diagonal, MetricKind::Kronecker];
         let rated = matches!(options.steps, Steps::Rate(_)) && metrics.contains(&options.metric);
-        let papers = network.is_plain() && !network.learns_activations() && !options.constraint.tied;
+        let papers = network.is_plain() && network.overstep <= 1.0;
+        let papers = papers && !network.learns_activations() && !options.constraint.tied;
         if !rated && !papers {
             return Err(Error::invalid(
-                "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, learned \
-                 activations and tied layers take steps with a rate in the diagonal or the Kronecker metric",
+                "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, long steps, \
+                 learned activations and tied layers take steps with a rate in the diagonal or the Kronecker metric",
             ));
         }
         let kept = match options.auxiliary {
