@@ -28,6 +28,10 @@ const TV_BYTES: usize = 32;
 /// The most that total variation may take.
 const TV_MOST: usize = 8 << 30;
 
+/// Pixels of a picture that keeps all threads busy through a network: what is done by one thread before and after is
+/// little beside it, and several such pictures at once would take too much memory.
+const LARGE: usize = 1 << 20;
+
 /// Something that removes noise.
 pub struct Denoiser {
     kind: Kind,
@@ -194,9 +198,10 @@ impl Denoiser {
         }
     }
 
-    /// [`Self::denoise`] for several pictures: one after the other where each keeps all threads busy, else at once.
+    /// [`Self::denoise`] for several pictures: at once, but large ones, each of which keeps all threads busy, one after the
+    /// other.
     pub fn denoise_all(&self, noisy: &[Image]) -> Result<Vec<Image>> {
-        if self.is_parallel() {
+        if self.is_parallel() && noisy.iter().any(|image| image.pixels() > LARGE) {
             noisy.iter().map(|image| self.denoise(image)).collect()
         } else {
             noisy.par_iter().map(|image| self.denoise(image)).collect()
