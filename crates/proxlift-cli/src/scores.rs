@@ -25,10 +25,10 @@ pub struct Score {
     pub psnr: f64,
     /// SSIM of the estimate.
     pub ssim: f64,
-    /// PSNR of the noisy picture at the peak of the clean one.
-    pub noisy_psnr_image_peak: f64,
-    /// PSNR of the estimate at the peak of the clean picture.
-    pub psnr_image_peak: f64,
+    /// PSNR of the noisy picture at the peak of the clean one, unless that is black.
+    pub noisy_psnr_image_peak: Option<f64>,
+    /// PSNR of the estimate at the peak of the clean picture, unless that is black.
+    pub psnr_image_peak: Option<f64>,
 }
 
 /// The scores of a set.
@@ -87,21 +87,30 @@ pub fn score_first(
 }
 
 fn score_one(name: &Path, clean: &Image, noisy: &Image, estimate: &Image) -> Result<Score> {
+    let at_own_peak = |other: &Image| match Peak::CleanMaximum.of(clean) {
+        Ok(peak) => psnr(clean, other, Peak::Value(peak)).map(Some),
+        Err(_) => Ok(None),
+    };
     Ok(Score {
         image: name.display().to_string(),
         noisy_psnr: psnr(clean, noisy, Peak::ONE)?,
         noisy_ssim: ssim(clean, noisy, Peak::ONE)?,
         psnr: psnr(clean, estimate, Peak::ONE)?,
         ssim: ssim(clean, estimate, Peak::ONE)?,
-        noisy_psnr_image_peak: psnr(clean, noisy, Peak::CleanMaximum)?,
-        psnr_image_peak: psnr(clean, estimate, Peak::CleanMaximum)?,
+        noisy_psnr_image_peak: at_own_peak(noisy)?,
+        psnr_image_peak: at_own_peak(estimate)?,
     })
 }
 
 impl Scores {
     /// Mean and standard deviation of one of the scores.
     pub fn summary(&self, of: impl Fn(&Score) -> f64) -> Summary {
-        let values: Vec<f64> = self.per_image.iter().map(of).collect();
+        self.summary_of_some(|score| Some(of(score)))
+    }
+
+    /// The same of a score that not every picture has.
+    fn summary_of_some(&self, of: impl Fn(&Score) -> Option<f64>) -> Summary {
+        let values: Vec<f64> = self.per_image.iter().filter_map(of).collect();
         Summary::of(&values).unwrap_or(Summary { count: 0, mean: f64::NAN, std: 0.0 })
     }
 
@@ -122,13 +131,13 @@ impl Scores {
                 "noisy",
                 self.summary(|s| s.noisy_psnr),
                 self.summary(|s| s.noisy_ssim),
-                self.summary(|s| s.noisy_psnr_image_peak),
+                self.summary_of_some(|s| s.noisy_psnr_image_peak),
             ),
             row(
                 "denoised",
                 self.summary(|s| s.psnr),
                 self.summary(|s| s.ssim),
-                self.summary(|s| s.psnr_image_peak),
+                self.summary_of_some(|s| s.psnr_image_peak),
             ),
         ]
         .join("\n")
@@ -157,8 +166,8 @@ impl Scores {
             ("psnr_std", json!(psnr.std)),
             ("ssim", json!(ssim.mean)),
             ("ssim_std", json!(ssim.std)),
-            ("noisy_psnr_image_peak", json!(self.summary(|s| s.noisy_psnr_image_peak).mean)),
-            ("psnr_image_peak", json!(self.summary(|s| s.psnr_image_peak).mean)),
+            ("noisy_psnr_image_peak", json!(self.summary_of_some(|s| s.noisy_psnr_image_peak).mean)),
+            ("psnr_image_peak", json!(self.summary_of_some(|s| s.psnr_image_peak).mean)),
             ("seconds", json!(self.seconds)),
             ("megapixels_per_second", json!(self.megapixels_per_second())),
         ];

@@ -4,7 +4,8 @@ mod common;
 
 use common::Desk;
 use proxlift::image::Channels::Rgb;
-use proxlift::image::io::{self, Depth};
+use proxlift::image::Image;
+use proxlift::image::io::{self, Depth, Picture};
 use serde_json::Value;
 use std::io::Read;
 
@@ -64,6 +65,20 @@ fn evaluate_reads_a_colour_folder_as_the_denoiser_needs() {
         assert_eq!((&json(&out)["images"], &json(&out)["skipped"]), (&Value::from(2), &Value::from(1)));
         assert!(err.starts_with("warning: skipped: ") && err.lines().count() == 1, "{err}");
     }
+}
+
+#[test]
+fn evaluate_takes_a_black_picture_without_a_score_at_its_own_peak() {
+    let desk = Desk::new();
+    desk.gray("set/a.png");
+    let black = Picture::new(Image::zeros(1, 32, 40).unwrap(), Depth::Eight);
+    io::write(desk.path("set/black.png"), &black).unwrap();
+    let scores = json(
+        &desk.succeeds(&["evaluate", "--method", "tv", "--data", "set", "--gray", "--json", "--verbose"]).0,
+    );
+    let of = |i: usize| &scores["per_image"][i];
+    assert!(of(1)["psnr"].is_f64() && of(1)["psnr_image_peak"].is_null(), "{scores}");
+    assert_eq!(scores["psnr_image_peak"], of(0)["psnr_image_peak"]);
 }
 
 #[test]
