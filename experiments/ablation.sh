@@ -47,6 +47,10 @@ row overstep-adam --border 6 --overstep 6 --trainer adam
 row overstep-adam-1e-3 --border 6 --overstep 6 --trainer adam --rate 1e-3
 row overstep-dual-fb --metric kronecker --border 6 --overstep 6 --unrolling dual-forward-backward
 row overstep-depth-12 --metric kronecker --border 6 --overstep 6 --depth 12
+row overstep-11x24 --metric kronecker --border 6 --overstep 6 --depth 11 --features 24
+row overstep-14x18 --metric kronecker --border 6 --overstep 6 --depth 14 --features 18
+row overstep-14x36-kernel-5 --metric kronecker --border 6 --overstep 6 --depth 14 --features 36 --kernel 5
+row overstep-20x24-kernel-5 --metric kronecker --border 6 --overstep 6 --depth 20 --features 24 --kernel 5
 row overstep-range --metric kronecker --border 6 --overstep 6 --sigma-range 0.02,0.3
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3

@@ -12,7 +12,7 @@ fn checkpoint() -> Checkpoint {
     state.put_scalar("steps", 0.1 + 0.2);
     state.put_scalar("gamma", f64::NEG_INFINITY);
     let record = EpochRecord { epoch: 7, loss: 1.0 / 3.0, energy: Some(1e-300), ..EpochRecord::default() };
-    let record = EpochRecord { blocks: vec![0.1, 0.0, 1e9], ..record };
+    let record = EpochRecord { blocks: vec![0.1, 0.0, 1e9], energy_steps: 5, energy_rises: 2, ..record };
     Checkpoint {
         network: Network::glorot(architecture, 0.1, 7).unwrap(),
         state,

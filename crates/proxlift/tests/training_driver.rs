@@ -1,36 +1,42 @@
-//! The driver ends a training that diverges at the batch that shows it.
+//! The driver ends a training that diverges at the batch that shows it, and counts where `E` rose.
 
 use proxlift::Error;
 use proxlift::dataset::{ImageSet, Order, PatchSpec, Patches};
-use proxlift::engine::Cpu;
+use proxlift::engine::{Cpu, Engine};
 use proxlift::image::Channels;
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
-    Backprop, Constraint, Descent, EpochRecord, Go, Observer, Plan, Rate, Schedule, Trainer, train,
+    Backprop, Batch, Constraint, Descent, EpochRecord, Go, Observer, Plan, Rate, Report, Schedule, Snapshot,
+    Trainer, train,
 };
 use std::sync::Arc;
 
-struct Count(usize);
+/// How many batches were done, and the record of each epoch.
+#[derive(Default)]
+struct Seen {
+    batches: usize,
+    epochs: Vec<EpochRecord>,
+}
 
-impl Observer for Count {
+impl Observer for Seen {
     fn batch(&mut self, done: usize, _: usize, _: f64) {
-        self.0 = done;
+        self.batches = done;
     }
 
-    fn epoch(&mut self, _: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> proxlift::Result<Go> {
+    fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> proxlift::Result<Go> {
+        self.epochs.push(record.clone());
         Ok(Go::On)
     }
 }
 
-/// Trains with SGD and returns how many batches were done, and the result.
-fn trained(start: f64) -> (usize, proxlift::Result<()>) {
+/// A network for 200 patches, two epochs of them in batches of 2, by the trainer that `make` gives.
+fn trained<T: Trainer>(make: impl Fn(&Network<f32>) -> T) -> (Seen, proxlift::Result<()>) {
     let images = ImageSet::embedded_train(8, 32, Channels::Gray, 0).unwrap();
     let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, levels: None, seed: 0 };
     let patches = Patches::new(Arc::new(images), spec).unwrap();
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let mut network = Network::glorot(architecture, 0.1, 0).unwrap();
-    let rate = Rate { start, schedule: Schedule::Constant };
-    let mut trainer = Backprop::new(&network, Descent::Sgd, rate, Constraint::FREE, 0);
+    let mut trainer = make(&network);
     let plan = Plan {
         epochs: 2,
         batch: 2,
@@ -39,15 +45,53 @@ fn trained(start: f64) -> (usize, proxlift::Result<()>) {
         fresh_noise: false,
         fresh_places: false,
     };
-    let mut count = Count(0);
+    let mut seen = Seen::default();
     let first = EpochRecord::default();
-    let result = train(&Cpu::new(), &mut network, &mut trainer, &patches, &plan, &first, &mut count);
-    (count.0, result)
+    let result = train(&Cpu::new(), &mut network, &mut trainer, &patches, &plan, &first, &mut seen);
+    (seen, result)
+}
+
+fn sgd(start: f64) -> impl Fn(&Network<f32>) -> Backprop {
+    let rate = Rate { start, schedule: Schedule::Constant };
+    move |network| Backprop::new(network, Descent::Sgd, rate, Constraint::FREE, 0)
+}
+
+/// Changes nothing; says that `E` fell from 2 to 1, but for every tenth batch, where it rose to 2 and a bit.
+struct Scripted {
+    steps: usize,
+}
+
+impl Trainer for Scripted {
+    fn describe(&self) -> String {
+        "scripted".into()
+    }
+
+    fn step(
+        &mut self,
+        _: &dyn Engine<f32>,
+        _: &mut Network<f32>,
+        _: &Batch,
+        _: f64,
+    ) -> proxlift::Result<Report> {
+        self.steps += 1;
+        let after = match self.steps % 10 {
+            0 => 2.001,
+            1 => 2.000_001,
+            _ => 1.0,
+        };
+        Ok(Report { energy_before: Some(2.0), energy: Some(after), ..Report::default() })
+    }
+
+    fn save(&self, _: &mut Snapshot) {}
+
+    fn restore(&mut self, _: &Snapshot) -> proxlift::Result<()> {
+        Ok(())
+    }
 }
 
 #[test]
 fn a_training_that_diverges_ends_within_its_epoch() {
-    let (batches, result) = trained(1e9);
+    let (Seen { batches, .. }, result) = trained(sgd(1e9));
     let error = result.expect_err("a rate of 1e9 diverges");
     assert!(matches!(error, Error::Diverged { epoch: 1 }), "{error}");
     assert!(error.to_string().contains("smaller rate"));
@@ -56,6 +100,14 @@ fn a_training_that_diverges_ends_within_its_epoch() {
 
 #[test]
 fn a_training_that_does_not_diverge_sees_every_batch() {
-    let (batches, result) = trained(1e-4);
-    assert!(result.is_ok() && batches == 200);
+    let (seen, result) = trained(sgd(1e-4));
+    assert!(result.is_ok() && seen.batches == 200);
+    assert!(seen.epochs.iter().all(|epoch| epoch.energy_steps == 0));
+}
+
+#[test]
+fn rises_of_the_energy_beyond_rounding_are_counted() {
+    let (seen, _) = trained(|_| Scripted { steps: 0 });
+    let counted: Vec<_> = seen.epochs.iter().map(|epoch| (epoch.energy_steps, epoch.energy_rises)).collect();
+    assert_eq!(counted, [(100, 10), (100, 10)]);
 }

@@ -15,7 +15,6 @@ mod machine;
 mod outcome;
 mod pictures;
 mod plan;
-mod recorded;
 mod results;
 mod scale;
 mod sections;

@@ -21,6 +21,12 @@ pub struct Epoch {
     pub running_loss: Option<f64>,
     /// The mean of `E` after the steps, where there is one.
     pub energy: Option<f64>,
+    /// Batches whose `E` is known before and after their step.
+    #[serde(default)]
+    pub energy_steps: usize,
+    /// Those whose `E` the step raised.
+    #[serde(default)]
+    pub energy_rises: usize,
     /// Steps that were tried and refused.
     pub backtracks: usize,
     /// Mean PSNR at peak 1 on the test images, where it was taken.
@@ -40,10 +46,6 @@ pub struct Outcome {
     pub diverged: Option<String>,
     /// Its course.
     pub epochs: Vec<Epoch>,
-    /// Steps whose energy is known.
-    pub energy_steps: usize,
-    /// Those that raised it.
-    pub energy_rises: usize,
 }
 
 impl Outcome {

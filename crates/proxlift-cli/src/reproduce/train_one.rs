@@ -4,7 +4,6 @@ use super::machine::{COMMIT, thread_seconds};
 use super::outcome::{Epoch, HISTORY, MODEL, Outcome};
 use super::pictures::Pictures;
 use super::plan::Run;
-use super::recorded::{Recorded, Tally};
 use crate::denoiser::Denoiser;
 use crate::files::write;
 use crate::train::{build, interrupt, plan};
@@ -15,10 +14,8 @@ use proxlift::image::Image;
 use proxlift::network::{Model, Network, Provenance};
 use proxlift::training::{Checkpoint, EpochRecord, Go, Observer, Snapshot, Trainer, train};
 use proxlift::{Error, Result};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A run that was stopped goes on from here.
@@ -46,9 +43,8 @@ pub fn train_one(
     std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
     write(&folder.join("config.toml"), config.to_toml()?.as_bytes())?;
     let patches = pictures.patches(config, config.settings.augment == Some(true))?;
-    let tally = Rc::new(Cell::new(Tally::default()));
     let mut network = build::network(config)?;
-    let mut trainer = Recorded::new(build::trainer(config, &network, patches.len())?, Rc::clone(&tally));
+    let mut trainer = build::trainer(config, &network, patches.len())?;
     let mut clerk = Clerk {
         run,
         fingerprint,
@@ -57,7 +53,6 @@ pub fn train_one(
         noisy,
         folder,
         advance,
-        tally,
         epochs: Vec::new(),
         saved: Instant::now(),
         clock: None,
@@ -71,8 +66,7 @@ pub fn train_one(
         }
         _ => {
             // A trainer that could not be restored may be half changed.
-            trainer =
-                Recorded::new(build::trainer(config, &network, patches.len())?, Rc::clone(&clerk.tally));
+            trainer = build::trainer(config, &network, patches.len())?;
             clerk.start(&network)?;
         }
     }
@@ -81,7 +75,7 @@ pub fn train_one(
     let trained = train(
         &Cpu::new(),
         &mut network,
-        &mut trainer,
+        trainer.as_mut(),
         &patches,
         &plan(config, config.epochs),
         &first,
@@ -104,15 +98,12 @@ pub fn train_one(
         ]);
         Model { network, sigma: config.sigma, provenance }.save(folder.join(MODEL))?;
     }
-    let Tally { steps, rises } = clerk.tally.get();
     let outcome = Outcome {
         fingerprint: fingerprint.into(),
         trainer: described,
         commit: COMMIT.into(),
         diverged,
         epochs: clerk.epochs,
-        energy_steps: steps,
-        energy_rises: rises,
     };
     let text = serde_json::to_string_pretty(&outcome).map_err(|e| Error::file(folder, e.to_string()))?;
     write(&folder.join(HISTORY), text.as_bytes())?;
@@ -166,7 +157,6 @@ struct Clerk<'a> {
     noisy: &'a [Image],
     folder: &'a Path,
     advance: &'a dyn Fn(f64),
-    tally: Rc<Cell<Tally>>,
     epochs: Vec<Epoch>,
     saved: Instant,
     /// The processor time of this thread when the training went on.
@@ -175,7 +165,7 @@ struct Clerk<'a> {
 }
 
 impl Clerk<'_> {
-    /// The checkpoint of this very run, with the epochs and the tally up to it.
+    /// The checkpoint of this very run, with the epochs up to it.
     fn recall(&mut self) -> Option<Checkpoint> {
         let checkpoint = Checkpoint::load(self.folder.join(CHECKPOINT)).ok()?;
         let text = std::fs::read_to_string(self.folder.join(PARTIAL)).ok()?;
@@ -183,11 +173,8 @@ impl Clerk<'_> {
         // The epochs are written first: there may be more of them than the checkpoint knows.
         epochs.truncate(checkpoint.record.epoch + 1);
         let fits = checkpoint.settings == self.fingerprint && epochs.len() == checkpoint.record.epoch + 1;
-        let note = |name: &str| checkpoint.notes.get(name).map_or(0, |value| *value as usize);
-        let tally = Tally { steps: note("energy_steps"), rises: note("energy_rises") };
         fits.then(|| {
             self.epochs = epochs;
-            self.tally.set(tally);
             checkpoint
         })
     }
@@ -217,9 +204,6 @@ impl Clerk<'_> {
     fn save(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<()> {
         let mut state = Snapshot::default();
         trainer.save(&mut state);
-        let Tally { steps, rises } = self.tally.get();
-        let notes = [("energy_steps", steps), ("energy_rises", rises)];
-        let notes = notes.into_iter().map(|(name, value)| (name.to_string(), value as f64));
         let text =
             serde_json::to_string(&self.epochs).map_err(|e| Error::file(self.folder, e.to_string()))?;
         write(&self.folder.join(PARTIAL), text.as_bytes())?;
@@ -227,7 +211,7 @@ impl Clerk<'_> {
             network: network.clone(),
             state,
             record: record.clone(),
-            notes: notes.collect::<BTreeMap<_, _>>(),
+            notes: BTreeMap::new(),
             settings: self.fingerprint.into(),
         };
         checkpoint.save(self.folder.join(CHECKPOINT))?;
@@ -251,6 +235,8 @@ impl Observer for Clerk<'_> {
             loss: self.fixed.loss(network),
             running_loss: Some(record.loss),
             energy: record.energy,
+            energy_steps: record.energy_steps,
+            energy_rises: record.energy_rises,
             backtracks: record.backtracks,
             psnr: self.psnr(record.epoch, network)?,
         });

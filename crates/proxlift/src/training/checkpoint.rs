@@ -241,6 +241,8 @@ fn record_fields(record: &EpochRecord) -> Vec<(String, f64)> {
         ("least_step", record.least_step),
         ("largest_step", record.largest_step),
         ("backtracks", record.backtracks as f64),
+        ("energy_steps", record.energy_steps as f64),
+        ("energy_rises", record.energy_rises as f64),
         ("seconds", record.seconds),
     ];
     fields.extend(record.energy.map(|value| ("energy", value)));
@@ -257,6 +259,8 @@ fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
         epoch: field("epoch")? as usize,
         loss: field("loss")?,
         energy: field("energy").ok(),
+        energy_steps: field("energy_steps").unwrap_or(0.0) as usize,
+        energy_rises: field("energy_rises").unwrap_or(0.0) as usize,
         blocks: (0..).map_while(|i| field(&format!("block_{i}")).ok()).collect(),
         least_step: field("least_step")?,
         largest_step: field("largest_step")?,

@@ -42,6 +42,12 @@ pub struct EpochRecord {
     pub loss: f64,
     /// `E` of a sample after its step, where the trainer has one.
     pub energy: Option<f64>,
+    /// Batches whose `E` is known before and after their step.
+    #[serde(default)]
+    pub energy_steps: usize,
+    /// Those whose `E` the step raised, by more than rounding.
+    #[serde(default)]
+    pub energy_rises: usize,
     /// The blocks of `E`: the penalties of layers `1..K-1`, then the loss part. Empty where the trainer has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<f64>,
@@ -58,6 +64,9 @@ pub struct EpochRecord {
 /// A batch whose loss is so many times that of the first, or 1 if that is more (a black patch without noise has none),
 /// shows that the training diverged.
 const DIVERGED: f64 = 1e6;
+
+/// A rise of `E` below this share of it cannot be told from rounding in single precision.
+const ROUNDING: f64 = 1e-5;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +172,10 @@ fn add(record: &mut EpochRecord, report: &Report) {
     let sum = |a: Option<f64>, b: Option<f64>| b.map(|b| a.unwrap_or(0.0) + b).or(a);
     record.loss += report.loss;
     record.energy = sum(record.energy, report.energy);
+    if let (Some(before), Some(after)) = (report.energy_before, report.energy) {
+        record.energy_steps += 1;
+        record.energy_rises += usize::from(after > before + ROUNDING * before.abs());
+    }
     record.blocks.resize(record.blocks.len().max(report.blocks.len()), 0.0);
     record.blocks.iter_mut().zip(&report.blocks).for_each(|(sum, block)| *sum += block);
     record.least_step = record.least_step.min(report.steps.0);

@@ -17,9 +17,12 @@ const RISE: f64 = 1e-5;
 /// When a file cannot be written.
 pub fn monotone(all: &Material<'_>) -> Result<Claim> {
     let runs = all.results.energy();
-    let (steps, rises) = all.results.all().iter().fold((0, 0), |(steps, rises), done| {
-        (steps + done.outcome.energy_steps, rises + done.outcome.energy_rises)
-    });
+    let (steps, rises) = all
+        .results
+        .all()
+        .iter()
+        .flat_map(|done| &done.outcome.epochs)
+        .fold((0, 0), |(steps, rises), epoch| (steps + epoch.energy_steps, rises + epoch.energy_rises));
     let (mut rows, mut lines, mut between) = (Vec::new(), Vec::new(), 0);
     for done in &runs {
         let points: Vec<(f64, f64)> =
