@@ -76,7 +76,7 @@ row same-places --fresh-places false --augment false
 
 # Other pictures: Tiny ImageNet alone, and the photographs with as many of it as give half the patches.
 if [ -n "${OTHER:-}" ]; then
-    other=$(cd "$OTHER" && pwd) mixed=$out/mixed
+    other=$(cd "$OTHER" && pwd) mixed=$out/mixed-pictures
     mkdir -p "$mixed"
     find "$data" -type f | sort | awk 'NR % 10 != 1' | while read -r file; do ln -sf "$file" "$mixed/"; done
     find "$other" -type f | sort | head -n 180 | while read -r file; do ln -sf "$file" "$mixed/"; done
