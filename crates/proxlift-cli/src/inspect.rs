@@ -262,7 +262,7 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
                 "one has tau ||L||^2 above 2 and may expand".into()
             },
         ),
-        ("Lipschitz bound", format!("{:.2}, proven for pictures of any size", bound.bound)),
+        ("Lipschitz bound", format!("{}, proven for pictures of any size", factor(bound.bound))),
         (
             "Jacobian norm",
             format!(
@@ -291,4 +291,9 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         output::line(format_args!("  {name:<14} {value}"))?;
     }
     Ok(())
+}
+
+/// A factor that may be huge, short enough to read.
+fn factor(value: f64) -> String {
+    if value < 1e5 { format!("{value:.2}") } else { format!("{value:.1e}") }
 }
