@@ -341,14 +341,15 @@ def plot(block, path):
         line = f'x1="{left}" y1="{y:.1f}" x2="{width - right}" y2="{y:.1f}"'
         parts.append(f'<line {line} stroke="#999" stroke-dasharray="4 4"/>')
         parts.append(text(width - right + 6, y + 4, f"{name} {score:.2f}", colour="#777"))
-    labels = []
+    labels, dots = [], [(across(seconds), up(score)) for _, seconds, score in measured]
     for name, seconds, score in measured:
         colour = "#c33" if name.startswith("proxlift") else "#36c"
         x, y, words = across(seconds), up(score), f"{name} {score:.2f}"
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
-        # Six units a letter; a label that would cover another goes above or below it.
-        def covers(y, x=x, words=words):
-            return any(abs(y - b) < 14 and x < c + 6 * n and c < x + 6 * len(words) for c, b, n in labels)
+        # Six units a letter; a label that would cover another, or a point to its right, goes above or below it.
+        def covers(y, x=x, end=x + 14 + 6 * len(words)):
+            label = any(abs(y - b) < 14 and x < c + 6 * n and c < end for c, b, n in labels)
+            return label or any(abs(y - b) < 10 and x + 4 < c < end for c, b in dots)
 
         y = next(y + step for step in (0, -14, 14, -28, 28, -42, 42, -56) if not covers(y + step) or step == -56)
         labels.append((x, y, len(words)))
