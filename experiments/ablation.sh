@@ -39,19 +39,20 @@ row kronecker --metric kronecker
 row border --border 6
 row kronecker-border --metric kronecker --border 6
 row kronecker-border-features-64 --metric kronecker --border 6 --features 64
+long="--metric kronecker --border 6 --overstep 6"
 row overstep-2 --metric kronecker --border 6 --overstep 2
-row overstep-6 --metric kronecker --border 6 --overstep 6
+row overstep-6 $long
 row overstep-16 --metric kronecker --border 6 --overstep 16
 row overstep-diagonal --border 6 --overstep 6
 row overstep-adam --border 6 --overstep 6 --trainer adam
 row overstep-adam-1e-3 --border 6 --overstep 6 --trainer adam --rate 1e-3
-row overstep-dual-fb --metric kronecker --border 6 --overstep 6 --unrolling dual-forward-backward
-row overstep-depth-12 --metric kronecker --border 6 --overstep 6 --depth 12
-row overstep-11x24 --metric kronecker --border 6 --overstep 6 --depth 11 --features 24
-row overstep-14x18 --metric kronecker --border 6 --overstep 6 --depth 14 --features 18
-row overstep-14x36-kernel-5 --metric kronecker --border 6 --overstep 6 --depth 14 --features 36 --kernel 5
-row overstep-20x24-kernel-5 --metric kronecker --border 6 --overstep 6 --depth 20 --features 24 --kernel 5
-row overstep-range --metric kronecker --border 6 --overstep 6 --sigma-range 0.02,0.3
+row overstep-dual-fb $long --unrolling dual-forward-backward
+row overstep-depth-12 $long --depth 12
+row overstep-11x24 $long --depth 11 --features 24
+row overstep-14x18 $long --depth 14 --features 18
+row overstep-14x36-kernel-5 $long --depth 14 --features 36 --kernel 5
+row overstep-20x24-kernel-5 $long --depth 20 --features 24 --kernel 5
+row overstep-range $long --sigma-range 0.02,0.3
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3
 row inertial --unrolling inertial

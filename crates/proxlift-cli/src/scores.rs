@@ -87,10 +87,8 @@ pub fn score_first(
 }
 
 fn score_one(name: &Path, clean: &Image, noisy: &Image, estimate: &Image) -> Result<Score> {
-    let at_own_peak = |other: &Image| match Peak::CleanMaximum.of(clean) {
-        Ok(peak) => psnr(clean, other, Peak::Value(peak)).map(Some),
-        Err(_) => Ok(None),
-    };
+    let own_peak = Peak::CleanMaximum.of(clean).ok().map(Peak::Value);
+    let at_own_peak = |other: &Image| own_peak.map(|peak| psnr(clean, other, peak)).transpose();
     Ok(Score {
         image: name.display().to_string(),
         noisy_psnr: psnr(clean, noisy, Peak::ONE)?,

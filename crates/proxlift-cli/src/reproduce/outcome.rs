@@ -22,10 +22,8 @@ pub struct Epoch {
     /// The mean of `E` after the steps, where there is one.
     pub energy: Option<f64>,
     /// Batches whose `E` is known before and after their step.
-    #[serde(default)]
     pub energy_steps: usize,
     /// Those whose `E` the step raised.
-    #[serde(default)]
     pub energy_rises: usize,
     /// Steps that were tried and refused.
     pub backtracks: usize,

@@ -66,7 +66,7 @@ pub struct EpochRecord {
 const DIVERGED: f64 = 1e6;
 
 /// A rise of `E` below this share of it cannot be told from rounding in single precision.
-const ROUNDING: f64 = 1e-5;
+pub const ENERGY_ROUNDING: f64 = 1e-5;
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ fn add(record: &mut EpochRecord, report: &Report) {
     record.energy = sum(record.energy, report.energy);
     if let (Some(before), Some(after)) = (report.energy_before, report.energy) {
         record.energy_steps += 1;
-        record.energy_rises += usize::from(after > before + ROUNDING * before.abs());
+        record.energy_rises += usize::from(after > before + ENERGY_ROUNDING * before.abs());
     }
     record.blocks.resize(record.blocks.len().max(report.blocks.len()), 0.0);
     record.blocks.iter_mut().zip(&report.blocks).for_each(|(sum, block)| *sum += block);

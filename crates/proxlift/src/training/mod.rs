@@ -22,7 +22,7 @@ mod unrolled;
 pub use backprop::{Backprop, Descent};
 pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
-pub use driver::{EpochRecord, Go, Observer, Plan, train};
+pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Observer, Plan, train};
 pub use energy::{Energy, Lifted};
 pub use grid::{Trial, best_trial, search_rates};
 pub use lifted::LbFb;

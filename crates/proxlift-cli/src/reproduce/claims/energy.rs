@@ -6,10 +6,8 @@ use super::super::sections::Material;
 use super::Claim;
 use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
 use proxlift::Result;
+use proxlift::training::ENERGY_ROUNDING;
 use serde_json::json;
-
-/// A rise from one iteration to the next below this share of `E` is not one.
-const RISE: f64 = 1e-5;
 
 /// `E` falls on a fixed batch, and in every step of every LB-FB run.
 ///
@@ -27,7 +25,7 @@ pub fn monotone(all: &Material<'_>) -> Result<Claim> {
     for done in &runs {
         let points: Vec<(f64, f64)> =
             done.outcome.epochs.iter().filter_map(|e| Some((e.epoch as f64, e.energy?))).collect();
-        between += points.windows(2).filter(|w| w[1].1 > w[0].1 * (1.0 + RISE)).count();
+        between += points.windows(2).filter(|w| w[1].1 > w[0].1 * (1.0 + ENERGY_ROUNDING)).count();
         for e in done.outcome.epochs.iter().filter(|e| e.energy.is_some()) {
             let seed = done.run.seed.to_string();
             rows.push(vec![seed, e.epoch.to_string(), cell(e.energy), cell(Some(e.loss))]);
