@@ -44,7 +44,7 @@ pub struct Denoiser {
 }
 
 enum Kind {
-    Network { engine: Cpu, network: Network<f32> },
+    Network { engine: Box<Cpu>, network: Network<f32> },
     TotalVariation { gray: f32, colour: f32 },
 }
 
@@ -83,7 +83,12 @@ impl Denoiser {
     /// A network as it is, for noise of level `sigma`.
     pub fn from_network(network: Network<f32>, sigma: f64) -> Self {
         let description = format!("network with {}", describe(&network));
-        Self { kind: Kind::Network { engine: Cpu::new(), network }, sigma, clip: false, description }
+        Self {
+            kind: Kind::Network { engine: Box::new(Cpu::new()), network },
+            sigma,
+            clip: false,
+            description,
+        }
     }
 
     /// A model, set for noise of level `sigma` instead of the one it was trained for, `strength` times as strong.
@@ -157,7 +162,7 @@ impl Denoiser {
         noisy.check_finite()?;
         let (channels, height, width) = noisy.shape();
         let mut data = match &self.kind {
-            Kind::Network { engine, network } => denoise_image(engine, network, noisy)?.into_data(),
+            Kind::Network { engine, network } => denoise_image(engine.as_ref(), network, noisy)?.into_data(),
             Kind::TotalVariation { gray, colour } => {
                 let (kind, lambda) = match noisy.kind() {
                     Channels::Gray => (TotalVariation::Isotropic, *gray),

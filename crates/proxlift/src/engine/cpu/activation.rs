@@ -6,10 +6,23 @@ use fearless_simd::{Simd, prelude::*};
 
 /// An activation `s = prox_psi`, one vector of feature `j` at a time.
 pub(super) trait Activation: Copy + Sync {
-    /// `s(v)`.
-    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s;
+    /// The features that it is for.
+    fn features(self) -> usize;
+    /// `s(v)` of `P` times `N` vectors.
+    ///
+    /// # Safety
+    /// There is a feature `j`. (A check here would order the kernels' sums one after the other.)
+    unsafe fn apply<S: Simd, const P: usize, const N: usize>(
+        self,
+        simd: S,
+        j: usize,
+        v: [[S::f32s; N]; P],
+    ) -> [[S::f32s; N]; P];
     /// `s'(v) back`, with `s' = 0` where it jumps.
-    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s;
+    ///
+    /// # Safety
+    /// There is a feature `j`.
+    unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s;
 }
 
 /// The activations of a layer, packed: for each feature `c`, then `a_m, l_m` (see [`network::Activation`]).
@@ -46,24 +59,64 @@ impl PackedActivation {
         let feature = &self.coefficients[j * self.stride..][..self.stride];
         (feature[0], feature[1..].as_chunks::<2>().0)
     }
+
+    /// The same.
+    ///
+    /// # Safety
+    /// There is a feature `j`.
+    #[inline(always)]
+    unsafe fn feature_unchecked(&self, j: usize) -> (f32, &[[f32; 2]]) {
+        debug_assert!((j + 1) * self.stride <= self.coefficients.len());
+        // SAFETY: the caller's promise.
+        unsafe {
+            let feature = self.coefficients.get_unchecked(j * self.stride..(j + 1) * self.stride);
+            (*feature.get_unchecked(0), feature.get_unchecked(1..).as_chunks::<2>().0)
+        }
+    }
 }
 
 impl Activation for &PackedActivation {
-    #[inline(always)]
-    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
-        // It is odd, and does not fall: of |v|, then with the sign of v.
-        let (c, clips) = self.feature(j);
-        let size = v.abs();
-        let mut sum = size * S::f32s::splat(simd, c);
-        for &[a, l] in clips {
-            sum = size.min(S::f32s::splat(simd, l)).mul_add(S::f32s::splat(simd, a), sum);
-        }
-        sum.copysign(v)
+    fn features(self) -> usize {
+        self.coefficients.len() / self.stride
     }
 
     #[inline(always)]
-    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
-        let (c, clips) = self.feature(j);
+    unsafe fn apply<S: Simd, const P: usize, const N: usize>(
+        self,
+        simd: S,
+        j: usize,
+        v: [[S::f32s; N]; P],
+    ) -> [[S::f32s; N]; P] {
+        // It is odd, and does not fall: of |v|, then with the sign of v.
+        // SAFETY: the caller's promise.
+        let (c, clips) = unsafe { self.feature_unchecked(j) };
+        let c = S::f32s::splat(simd, c);
+        let mut sums = v;
+        for p in 0..P {
+            for n in 0..N {
+                sums[p][n] = v[p][n].abs() * c;
+            }
+        }
+        for &[a, l] in clips {
+            let (a, l) = (S::f32s::splat(simd, a), S::f32s::splat(simd, l));
+            for p in 0..P {
+                for n in 0..N {
+                    sums[p][n] = v[p][n].abs().min(l).mul_add(a, sums[p][n]);
+                }
+            }
+        }
+        for p in 0..P {
+            for n in 0..N {
+                sums[p][n] = sums[p][n].copysign(v[p][n]);
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+        // SAFETY: the caller's promise.
+        let (c, clips) = unsafe { self.feature_unchecked(j) };
         let zero = S::f32s::splat(simd, 0.0);
         let mut slope = S::f32s::splat(simd, c);
         for &[a, l] in clips {
@@ -174,16 +227,44 @@ fn add<S: Simd>(simd: S, sums: &mut [f32], value: S::f32s) {
 #[derive(Clone, Copy)]
 pub(super) struct Clip<'a>(pub &'a PackedActivation);
 
-impl Activation for Clip<'_> {
+impl Clip<'_> {
+    /// # Safety
+    /// There is a feature `j`.
     #[inline(always)]
-    fn apply<S: Simd>(self, simd: S, j: usize, v: S::f32s) -> S::f32s {
-        let l = S::f32s::splat(simd, self.0.coefficients[3 * j + 2]);
-        v.min(l).max(-l)
+    unsafe fn threshold(self, j: usize) -> f32 {
+        debug_assert!(3 * j + 2 < self.0.coefficients.len());
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.coefficients.get_unchecked(3 * j + 2) }
+    }
+}
+
+impl Activation for Clip<'_> {
+    fn features(self) -> usize {
+        self.0.features()
     }
 
     #[inline(always)]
-    fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
-        let inside = v.abs().simd_lt(S::f32s::splat(simd, self.0.coefficients[3 * j + 2]));
+    unsafe fn apply<S: Simd, const P: usize, const N: usize>(
+        self,
+        simd: S,
+        j: usize,
+        v: [[S::f32s; N]; P],
+    ) -> [[S::f32s; N]; P] {
+        // SAFETY: the caller's promise.
+        let l = S::f32s::splat(simd, unsafe { self.threshold(j) });
+        let (mut clipped, low) = (v, -l);
+        for p in 0..P {
+            for n in 0..N {
+                clipped[p][n] = v[p][n].min(l).max(low);
+            }
+        }
+        clipped
+    }
+
+    #[inline(always)]
+    unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+        // SAFETY: the caller's promise.
+        let inside = v.abs().simd_lt(S::f32s::splat(simd, unsafe { self.threshold(j) }));
         inside.select(back, S::f32s::splat(simd, 0.0))
     }
 }
@@ -193,13 +274,22 @@ impl Activation for Clip<'_> {
 pub(super) struct Identity;
 
 impl Activation for Identity {
+    fn features(self) -> usize {
+        usize::MAX
+    }
+
     #[inline(always)]
-    fn apply<S: Simd>(self, _: S, _: usize, v: S::f32s) -> S::f32s {
+    unsafe fn apply<S: Simd, const P: usize, const N: usize>(
+        self,
+        _: S,
+        _: usize,
+        v: [[S::f32s; N]; P],
+    ) -> [[S::f32s; N]; P] {
         v
     }
 
     #[inline(always)]
-    fn derivative<S: Simd>(self, _: S, _: usize, _: S::f32s, back: S::f32s) -> S::f32s {
+    unsafe fn derivative<S: Simd>(self, _: S, _: usize, _: S::f32s, back: S::f32s) -> S::f32s {
         back
     }
 }

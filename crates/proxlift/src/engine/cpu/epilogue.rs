@@ -21,15 +21,29 @@ impl Epilogue for Assign<'_> {
         self.0.len()
     }
 
+    fn rows(&self) -> usize {
+        usize::MAX
+    }
+
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, _: usize) -> S::f32s {
         S::f32s::splat(simd, 0.0)
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, _: S, _: usize, at: usize, sum: S::f32s) {
-        // SAFETY: the caller's promise.
-        unsafe { store::<S>(sum, self.0, at) };
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        _: S,
+        _: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    ) {
+        for (at, sums) in at.into_iter().zip(sums) {
+            for (n, sum) in sums.into_iter().enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe { store::<S>(sum, self.0, at + n * S::f32s::LEN) };
+            }
+        }
     }
 }
 
@@ -56,6 +70,10 @@ impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
         self.u.len()
     }
 
+    fn rows(&self) -> usize {
+        self.activation.features()
+    }
+
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         // SAFETY: the caller's promise.
@@ -63,11 +81,23 @@ impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
-        let u = self.activation.apply(simd, row, sum);
-        let u = self.inertia.pass(simd, at, u);
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { store::<S>(u, self.u, at) };
+        unsafe {
+            let u = self.activation.apply(simd, row, sums);
+            for (at, u) in at.into_iter().zip(u) {
+                for (n, u) in u.into_iter().enumerate() {
+                    let at = at + n * S::f32s::LEN;
+                    store::<S>(self.inertia.pass(simd, at, u), self.u, at);
+                }
+            }
+        }
     }
 }
 
@@ -92,6 +122,10 @@ impl Epilogue for Apart<'_> {
         self.u.len().min(self.v.len())
     }
 
+    fn rows(&self) -> usize {
+        usize::MAX
+    }
+
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         // SAFETY: the caller's promise.
@@ -99,9 +133,19 @@ impl Epilogue for Apart<'_> {
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, _: S, _: usize, at: usize, sum: S::f32s) {
-        // SAFETY: the caller's promise.
-        unsafe { store::<S>(sum, self.v, at) };
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        _: S,
+        _: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    ) {
+        for (at, sums) in at.into_iter().zip(sums) {
+            for (n, sum) in sums.into_iter().enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe { store::<S>(sum, self.v, at + n * S::f32s::LEN) };
+            }
+        }
     }
 }
 
@@ -129,6 +173,10 @@ impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
         self.u.len().min(self.v.len()).min(self.next.len())
     }
 
+    fn rows(&self) -> usize {
+        self.activation.features()
+    }
+
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         // SAFETY: the caller's promise.
@@ -136,12 +184,23 @@ impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
-            store::<S>(sum, self.v, at);
-            let next = self.activation.apply(simd, row, sum);
-            store::<S>(self.inertia.pass(simd, at, next), self.next, at);
+            let next = self.activation.apply(simd, row, sums);
+            for p in 0..P {
+                for n in 0..N {
+                    let at = at[p] + n * S::f32s::LEN;
+                    store::<S>(sums[p][n], self.v, at);
+                    store::<S>(self.inertia.pass(simd, at, next[p][n]), self.next, at);
+                }
+            }
         }
     }
 }
@@ -176,6 +235,10 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
         self.d.len().min(self.v.len())
     }
 
+    fn rows(&self) -> usize {
+        self.activation.features()
+    }
+
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         if FROM_ZERO {
@@ -187,7 +250,27 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
     }
 
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    ) {
+        for (p, n) in (0..P).flat_map(|p| (0..N).map(move |n| (p, n))) {
+            // SAFETY: the caller's promise.
+            unsafe { self.back(simd, row, at[p] + n * S::f32s::LEN, sums[p][n]) };
+        }
+    }
+}
+
+impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Backward<'_, '_, A, FROM_ZERO, GENERAL> {
+    /// One vector.
+    ///
+    /// # Safety
+    /// As for [`Epilogue::finish`].
+    #[inline(always)]
+    unsafe fn back<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
         // SAFETY: the caller's promise.
         let v = unsafe { load(simd, self.v, at) };
         prefetch(self.v, at + AHEAD);
@@ -200,13 +283,16 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
                 Reverse::Lifted { .. } => learn.lifted(simd, packed, row, v, back),
             }
         }
-        let d = match self.rule {
-            Reverse::Backprop => self.activation.derivative(simd, row, v, back),
-            Reverse::Lifted { .. } => {
-                self.activation.apply(simd, row, v) - self.activation.apply(simd, row, v - back)
-            }
-        };
         // SAFETY: the caller's promise.
-        unsafe { store::<S>(d, self.d, at) };
+        unsafe {
+            let d = match self.rule {
+                Reverse::Backprop => self.activation.derivative(simd, row, v, back),
+                Reverse::Lifted { .. } => {
+                    let [[now, then]] = self.activation.apply(simd, row, [[v, v - back]]);
+                    now - then
+                }
+            };
+            store::<S>(d, self.d, at);
+        }
     }
 }

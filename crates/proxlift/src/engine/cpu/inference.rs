@@ -7,19 +7,19 @@ use super::Cpu;
 use super::activation::Clip;
 use super::epilogue::{Assign, InPlace};
 use super::inertia::{Maybe, Replace};
+use super::pairs::stencil::{Progress, Stencil};
 use super::parts::{Cut, PART_BYTES, Parts};
 use super::primal::Between;
-use super::scratch::{Batch, Scratch, Shelf};
-use super::stencil::{Layout, Stencil};
-use crate::engine::{Aligned, Field, Grid, LANES};
+use super::scratch::{Batch, Shelf, StripMemory};
+use crate::engine::{Aligned, Field, Grid};
 use crate::network::Network;
 use fearless_simd::{Level, dispatch};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-/// Layers between two exchanges.
-const GROUP: usize = 5;
+/// Layers that go through a strip together, between two exchanges.
+const GROUP: usize = 4;
 
 /// What the strips share.
 pub(super) struct Inference<'a> {
@@ -36,7 +36,7 @@ struct Strip {
     /// The rows that it has in memory: those that a group of layers needs more on each side.
     around: Range<usize>,
     stencil: Arc<Stencil>,
-    memory: Scratch,
+    memory: StripMemory,
 }
 
 impl Inference<'_> {
@@ -46,54 +46,81 @@ impl Inference<'_> {
         let bytes = PART_BYTES / rayon::current_num_threads().max(strips) * strips;
         let parts = Parts::new(self.network.architecture(), grid.height(), grid.width(), bytes);
         for (rows, columns) in parts.iter() {
-            self.part(z, grid, (rows, columns), strips, output);
+            // Pairs of rows begin at the same rows in every part, which sees one more than it must.
+            let around = rows.around.start.next_multiple_of(2)..rows.around.end;
+            self.part(z, grid, (&Cut { around, ..rows.clone() }, columns), strips, output);
         }
     }
 
     /// The pixels of the output that a part wants.
     fn part(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
         let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
-        // u_k is needed r + 2 r (K - 1 - k) rows beyond the output.
-        let needed = |k: usize| widen(&rows.wanted, radius * (2 * (depth - k) - 1), &rows.around);
+        // u_k is needed r + 2 r (K - 1 - k) rows beyond the output, and of layer K the output itself.
+        let needed = |k: usize| match depth - k {
+            0 => rows.wanted.clone(),
+            more => widen(&rows.wanted, radius * (2 * more - 1), &rows.around),
+        };
         let mut strips = self.strips(grid, (rows, columns), strips);
-        strips.par_iter_mut().for_each(|strip| self.start(z, grid, columns, strip));
-        for first in (1..depth).step_by(GROUP) {
-            let end = depth.min(first + GROUP);
-            // What a strip needs of u_k beyond its rows for the rest of the group, and the output after the last.
-            let beyond = |k: usize| radius * (2 * (end - 1 - k) + usize::from(end == depth));
-            if first > 1 {
+        strips.par_iter_mut().for_each(|strip| strip.read(z, grid, columns));
+        for first in (0..=depth).step_by(GROUP) {
+            let layers = first..=depth.min(first + GROUP - 1);
+            // What a strip needs of u_k beyond its rows for the rest of the group, and the output has no u.
+            let beyond = |k: usize| match (*layers.end(), k) {
+                (last, k) if last < depth => radius * 2 * (last - k),
+                (_, k) if k < depth => radius * (2 * (depth - k) - 1),
+                _ => 0,
+            };
+            if first > 0 {
                 exchange(&mut strips, beyond(first - 1), self.network);
             }
             strips.par_iter_mut().for_each(|strip| {
-                for k in first..end {
-                    self.layer(k, needed(k), beyond(k), strip);
-                }
-                if end == depth {
-                    self.finish(rows.wanted.clone(), strip);
-                }
+                let range = |k: usize| strip.numbers(needed(k), beyond(k));
+                let mut progress = std::array::from_fn(|i| {
+                    Progress::new(&strip.stencil, range(*layers.end().min(&(first + i))))
+                });
+                self.sweep(layers.clone(), &mut progress, strip);
             });
         }
+        let slot = depth % GROUP;
         for strip in strips {
-            strip.write(grid, (rows, columns), output);
-            self.shelf.put(strip.memory);
+            strip.write(grid, (rows, columns), slot, output);
+            self.shelf.put_strip(&strip.stencil, strip.memory);
         }
     }
 
-    /// Cuts the rows of a part into strips, none thinner than what its neighbours need of it.
+    /// Some layers through a strip, each as soon as the one before it has gone far enough: what they read and write
+    /// meanwhile stays in the cache.
+    fn sweep(&self, layers: RangeInclusive<usize>, progress: &mut [Progress; GROUP], strip: &mut Strip) {
+        let len = strip.stencil.half.len();
+        loop {
+            let mut available = len;
+            for (slot, k) in layers.clone().enumerate() {
+                self.step(k, slot, &mut progress[slot], available, strip);
+                available = progress[slot].available(len);
+            }
+            let count = layers.end() - layers.start() + 1;
+            if progress[..count].iter().all(Progress::finished) {
+                return;
+            }
+        }
+    }
+
+    /// Cuts the rows of a part into strips of whole pairs, none thinner than what its neighbours need of it.
     fn strips(&self, grid: Grid, (rows, columns): (&Cut, &Cut), count: usize) -> Vec<Strip> {
         let (radius, limits, width) = (grid.gap(), &rows.around, columns.around.len());
         let rows = limits.clone();
         let beyond = radius * (2 * GROUP + 1);
-        let height = rows.len().div_ceil(count).max(beyond).max(1);
+        let height = rows.len().div_ceil(count).max(beyond).next_multiple_of(2).max(2);
         let mut strips = Vec::with_capacity(count);
         let mut start = rows.start;
         while start < rows.end {
             let rest = rows.end - start;
             let rows = start..start + if rest < height + beyond { rest } else { height };
             let around = widen(&rows, beyond + radius, limits);
+            let around = around.start / 2 * 2..around.end;
             let part = Grid::new(around.len(), width, radius).expect("a strip has pixels");
-            let stencil = self.shelf.stencil(self.network.architecture(), part, Layout::Chunked);
-            let mut memory = self.shelf.take(&stencil, false);
+            let stencil = self.shelf.pairs(self.network.architecture(), part);
+            let mut memory = self.shelf.take_strip(&stencil, GROUP);
             memory.remember(&stencil, self.network);
             start = rows.end;
             strips.push(Strip { rows, around, stencil, memory });
@@ -101,66 +128,59 @@ impl Inference<'_> {
         strips
     }
 
-    /// The strip's part of the noisy image, and `u_0 = L_0 z`.
-    fn start(&self, z: &[f32], grid: Grid, columns: &Cut, strip: &mut Strip) {
-        let Strip { around, stencil, memory, .. } = strip;
-        let part = stencil.grid;
-        for (to, from) in memory.image.chunks_exact_mut(part.len()).zip(z.chunks_exact(grid.len())) {
-            for (to, y) in to.chunks_exact_mut(part.stride()).zip(around.clone()) {
-                let from = &from[y * grid.stride() + columns.around.start..][..part.width()];
-                to[..part.width()].copy_from_slice(from);
+    /// The next stretch of layer `k` of a strip, as far as the features of the layer before it are `available`:
+    /// `u_0 = L_0 z`, or `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))`, or at last `-x^ = L_K* u_{K-1} - z`, which is
+    /// left in the residual.
+    fn step(&self, k: usize, slot: usize, progress: &mut Progress, available: usize, strip: &mut Strip) {
+        let Strip { stencil, memory: StripMemory { work, z, r, taps, u, before, q }, .. } = strip;
+        let packed = &self.batch.pairs[k];
+        if k == 0 {
+            let range = progress.next();
+            dispatch!(self.level, simd => {
+                stencil.convolve(simd, packed, z, range.clone(), work, &mut Assign(u));
+            });
+            if let Some(before) = before.as_mut().filter(|_| self.network.unrolling.remembers().0) {
+                stencil.copy_numbers(range.clone(), before, range.start, u);
             }
+            return;
         }
-        stencil.pad(&memory.image, &mut memory.z);
-        let u = &mut Assign(&mut memory.u[0]);
-        let range = 0..part.len();
-        dispatch!(self.level, simd => stencil.convolve(simd, &self.batch.packed[0], &memory.z, range, u));
-        if self.network.unrolling.remembers().0 {
-            memory.y[0].copy_from_slice(&memory.u[0]);
-        }
-    }
-
-    /// `u_k = s(u_{k-1} - tau_k L_k (L_k* u_{k-1} - z))` on the strip's part of `needed` and `beyond` more rows of it.
-    fn layer(&self, k: usize, needed: Range<usize>, beyond: usize, strip: &mut Strip) {
-        let range = strip.numbers(needed, beyond);
-        let Strip { stencil, memory: Scratch { window, image, r, u, y, q, .. }, .. } = strip;
-        let activation = &self.batch.activation[k];
+        let (r, taps) = (&mut r[slot], &mut taps[slot]);
         let between = &mut self.between(k, q);
-        let alpha = self.network.momentum(k + 1).inertia;
-        let before = if self.network.unrolling.remembers().0 { y.first_mut() } else { None };
-        let inertia = before.map(|u| Replace { alpha, u });
-        let packed = &self.batch.packed[k];
+        let last = k + 1 == self.network.theta.len();
+        let before = before.as_mut().filter(|_| self.network.unrolling.remembers().0);
         dispatch!(self.level, simd => {
-            if activation.clip && inertia.is_none() {
-                let activation = Clip(activation);
-                let u = &mut InPlace::<_, false> { u: &mut u[0], activation, inertia: Maybe(None) };
-                stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
-            } else {
-                let u = &mut InPlace::<_, true> { u: &mut u[0], activation, inertia: Maybe(inertia) };
-                stencil.layer(simd, packed, Some(image), between, range, window, &mut r[0], u);
+            if !stencil.residual(simd, packed, (u, available), z, between, progress, work, (taps, r)) {
+                return;
+            }
+            let range = progress.advance(stencil.reach());
+            if last {
+                return;
+            }
+            let activation = &self.batch.activation[k];
+            match before {
+                None if activation.clip => {
+                    let activation = Clip(activation);
+                    let u = &mut InPlace::<_, false> { u, activation, inertia: Maybe(None) };
+                    stencil.convolve(simd, packed, r, range, work, u);
+                }
+                before => {
+                    let alpha = self.network.momentum(k + 1).inertia;
+                    let inertia = Maybe(before.map(|u| Replace { alpha, u }));
+                    let u = &mut InPlace::<_, true> { u, activation, inertia };
+                    stencil.convolve(simd, packed, r, range, work, u);
+                }
             }
         });
     }
 
     /// The image part of layer `k`.
-    fn between<'a>(&self, k: usize, q: &'a mut [Aligned<f32>]) -> Between<'a> {
-        match q.first_mut() {
+    fn between<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> Between<'a> {
+        match q {
             Some(q) if self.network.bounded || self.network.unrolling.remembers().1 => {
                 Between::Forward { primal: self.network.primal(k), q }
             }
             _ => Between::Nothing,
         }
-    }
-
-    /// `-x^ = L_K* u_{K-1} - z` on the strip's part of `wanted`, left in its residual.
-    fn finish(&self, wanted: Range<usize>, strip: &mut Strip) {
-        let range = strip.numbers(wanted, 0);
-        let Strip { stencil, memory: Scratch { window, image, r, u, q, .. }, .. } = strip;
-        let between = &mut self.between(self.network.theta.len() - 1, q);
-        let packed = &self.batch.packed[self.network.theta.len() - 1];
-        dispatch!(self.level, simd => {
-            stencil.residual(simd, packed, (&u[0], Some(image)), between, range, window, &mut r[0]);
-        });
     }
 }
 
@@ -169,7 +189,7 @@ impl Cpu {
     /// and only the wanted ones of `output`, which `rows` and `columns` of `z`'s own pixels tell, are computed.
     ///
     /// They have the same bits as in the image denoised at once if `z` holds [`Architecture::receptive_radius`] more
-    /// pixels on every side where the image has them: see [`Parts`].
+    /// pixels on every side where the image has them, and begins at an even row of it: see [`Parts`].
     ///
     /// [`Architecture::receptive_radius`]: crate::network::Architecture::receptive_radius
     ///
@@ -188,7 +208,7 @@ impl Cpu {
         let rows = Cut { wanted: rows, around: 0..grid.height() };
         let columns = Cut { wanted: columns, around: 0..grid.width() };
         self.shelf.with_batch(|batch| {
-            batch.pack(network, 1.0);
+            batch.pack_pairs(network);
             let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
             let strips = rayon::current_num_threads();
             // One after the other, each on all threads: the features of one only are in memory.
@@ -203,21 +223,28 @@ impl Strip {
     /// The strip's part of `rows` of the image, up to `beyond` rows outside the strip, as numbers of its planes, rounded
     /// outward to whole vectors.
     fn numbers(&self, rows: Range<usize>, beyond: usize) -> Range<usize> {
-        let stride = self.stencil.grid.stride();
         let start = rows.start.max(self.rows.start.saturating_sub(beyond)).min(self.around.end);
         let end = rows.end.min(self.rows.end + beyond).max(start);
-        let start = (start - self.around.start) * stride;
-        let end = (end - self.around.start) * stride;
-        start - start % LANES..end.next_multiple_of(LANES)
+        self.stencil.numbers(start - self.around.start..end - self.around.start)
     }
 
-    /// Writes the strip's part of what is wanted to the image.
-    fn write(&self, grid: Grid, (rows, columns): (&Cut, &Cut), output: &mut [f32]) {
-        let (part, wanted) = (self.stencil.grid, &columns.wanted);
+    /// Reads the strip's part of the noisy image.
+    fn read(&mut self, z: &[f32], grid: Grid, columns: &Cut) {
+        for (c, z) in z.chunks_exact(grid.len()).enumerate() {
+            for (row, y) in self.around.clone().enumerate() {
+                let z = &z[y * grid.stride()..][columns.around.clone()];
+                self.memory.z[self.stencil.padded_row(c, row)..][..z.len()].copy_from_slice(z);
+            }
+        }
+    }
+
+    /// Writes the strip's part of what is wanted to the image, from the residual of the last layer.
+    fn write(&self, grid: Grid, (rows, columns): (&Cut, &Cut), slot: usize, output: &mut [f32]) {
+        let wanted = &columns.wanted;
         for y in self.rows.start.max(rows.wanted.start)..self.rows.end.min(rows.wanted.end) {
             for (c, output) in output.chunks_exact_mut(grid.len()).enumerate() {
-                let r = c * self.stencil.padded() + part.margin() + (y - self.around.start) * part.stride();
-                let r = &self.memory.r[0][r + wanted.start - columns.around.start..];
+                let r = &self.memory.r[slot][self.stencil.padded_row(c, y - self.around.start)..];
+                let r = &r[wanted.start - columns.around.start..];
                 let output = &mut output[y * grid.stride() + wanted.start..][..wanted.len()];
                 output.iter_mut().zip(r).for_each(|(out, r)| *out = -r);
             }
@@ -231,26 +258,24 @@ fn exchange(strips: &mut [Strip], rows: usize, network: &Network<f32>) {
     for i in 1..strips.len() {
         let (above, below) = strips.split_at_mut(i);
         let (above, below) = (&mut above[i - 1], &mut below[0]);
-        let border = below.rows.start;
+        // The border is between pairs.
+        let (border, rows) = (below.rows.start, rows.next_multiple_of(2));
         send(above, below, border - rows..border, network);
         send(below, above, border..border + rows, network);
     }
 }
 
 fn send(from: &Strip, to: &mut Strip, rows: Range<usize>, network: &Network<f32>) {
-    let stride = to.stencil.grid.stride();
-    let numbers = (rows.start - to.around.start) * stride..(rows.end - to.around.start) * stride;
-    let first = (rows.start - from.around.start) * stride;
+    let first = rows.start - from.around.start;
+    let rows = rows.start - to.around.start..rows.end - to.around.start;
     let (features, images) = network.unrolling.remembers();
-    to.stencil.copy(numbers.clone(), &mut to.memory.u[0], &from.stencil, first, &from.memory.u[0]);
-    if features {
-        to.stencil.copy(numbers.clone(), &mut to.memory.y[0], &from.stencil, first, &from.memory.y[0]);
+    let (stencil, memory, source) = (&to.stencil, &mut to.memory, &from.memory);
+    stencil.copy_features(rows.clone(), &mut memory.u, first, &source.u);
+    if let (true, Some(to), Some(from)) = (features, &mut memory.before, &source.before) {
+        stencil.copy_features(rows.clone(), to, first, from);
     }
-    if images {
-        let (len, other) = (to.stencil.grid.len(), from.stencil.grid.len());
-        let planes = to.memory.q[0].chunks_exact_mut(len).zip(from.memory.q[0].chunks_exact(other));
-        planes
-            .for_each(|(to, from)| to[numbers.clone()].copy_from_slice(&from[first..first + numbers.len()]));
+    if let (true, Some(to), Some(from_q)) = (images, &mut memory.q, &source.q) {
+        stencil.copy_images(rows, to, &from.stencil, first, from_q);
     }
 }
 

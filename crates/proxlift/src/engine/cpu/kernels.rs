@@ -4,7 +4,7 @@
 //! matrix product whose right-hand rows are read at an offset each:
 //!
 //! `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)`. The convolution `L` has a row per feature
-//! and reads the image at each tap; the adjoint `L*` has a row per tap and reads each feature ([`gather`] then adds
+//! and reads the image at each tap; the adjoint `L*` has a row per tap and reads each feature ([`combine`] then adds
 //! the taps' planes up, shifted).
 //!
 //! It holds a block of accumulators in registers and loads each vector once for all of them. The order of additions
@@ -75,16 +75,24 @@ pub(super) trait Epilogue {
     fn planes(&mut self) -> &mut [f32];
     /// Numbers that may be touched.
     fn len(&self) -> usize;
+    /// Rows that it knows what to do with.
+    fn rows(&self) -> usize;
     /// What the sum of the lanes from `at` on starts from.
     ///
     /// # Safety
     /// These lanes are before [`Epilogue::len`].
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s;
-    /// Takes the sum of row `row` for the lanes from `at` on.
+    /// Takes the sums of row `row` for `N` vectors from each `at` on.
     ///
     /// # Safety
-    /// These lanes are before [`Epilogue::len`].
-    unsafe fn finish<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s);
+    /// These lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
+    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        at: [usize; P],
+        sums: [[S::f32s; N]; P],
+    );
 }
 
 /// An epilogue that a layer can be fused around: the layer's adjoint reads the features that it will replace.
@@ -166,10 +174,8 @@ unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize
         }
     }
     for (m, sums) in sums.iter().enumerate() {
-        for (n, sum) in sums.iter().enumerate() {
-            // SAFETY: the lanes of all rows were asserted to be inside.
-            unsafe { epilogue.finish(simd, first + m, place.at(first + m, p + n * lanes), *sum) };
-        }
+        // SAFETY: the lanes of all rows were asserted to be inside.
+        unsafe { epilogue.finish(simd, first + m, [place.at(first + m, p)], [*sums]) };
     }
 }
 
@@ -221,7 +227,7 @@ pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     let lanes = S::f32s::LEN;
     let largest = b.1.iter().max().copied().unwrap_or(0);
     assert!(range.len().is_multiple_of(LANES) && largest + range.end <= b.0.len());
-    assert!(b.1.len() == a.depth && a.rows > 0);
+    assert!(b.1.len() == a.depth && a.rows > 0 && a.rows <= epilogue.rows());
     assert!(place.at(0, range.start) <= place.at(a.rows - 1, range.end));
     assert!(place.at(a.rows - 1, range.end) <= epilogue.len());
     let mut p = range.start;
@@ -237,59 +243,98 @@ pub(super) fn product<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     }
 }
 
-/// `out(i) = mask(i) (sum_t planes(offset_t + i) - z(i))` for all `i`: the taps' planes back to pixels.
+/// Where the rows of a sum stand, and with which sign they are added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signed {
+    pub plus: Vec<usize>,
+    pub minus: Vec<usize>,
+}
+
+impl Signed {
+    pub(super) fn add(&mut self, sign: f32, offset: usize) {
+        if sign > 0.0 { &mut self.plus } else { &mut self.minus }.push(offset);
+    }
+}
+
+/// What a sum starts from.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    Zero,
+    Minus(&'a [f32]),
+    /// What is in its place.
+    Out,
+}
+
+/// `out(i) = mask(i) (start(i) + sum_t +-b(offset_t + from + i))` for all `i`: the taps' planes back to pixels.
 #[inline(always)]
-pub(super) fn gather<S: Simd>(
+pub(super) fn combine<S: Simd>(
     simd: S,
-    planes: (&[f32], &[usize]),
-    z: Option<&[f32]>,
-    mask: &[f32],
+    b: &[f32],
+    rows: &Signed,
+    from: usize,
+    start: Start<'_>,
+    mask: Option<&[f32]>,
     out: &mut [f32],
 ) {
     let lanes = S::f32s::LEN;
-    let largest = planes.1.iter().max().copied().unwrap_or(0);
-    assert!(out.len().is_multiple_of(LANES) && largest + out.len() <= planes.0.len());
-    assert!(mask.len() == out.len() && z.is_none_or(|z| z.len() == out.len()));
+    let largest = rows.plus.iter().chain(&rows.minus).max().copied().unwrap_or(0);
+    assert!(out.len().is_multiple_of(LANES) && largest + from + out.len() <= b.len());
+    assert!(mask.is_none_or(|mask| mask.len() == out.len()));
+    assert!(if let Start::Minus(z) = start { z.len() == out.len() } else { true });
     let mut i = 0;
-    while i + 4 * lanes <= out.len() {
+    while i + 6 * lanes <= out.len() {
         // SAFETY: asserted above.
-        unsafe { gather_columns::<S, 4>(simd, planes, z, mask, i, out) };
-        i += 4 * lanes;
+        unsafe { combine_columns::<S, 6>(simd, &b[from..], rows, start, mask, i, out) };
+        i += 6 * lanes;
+    }
+    while i + 2 * lanes <= out.len() {
+        // SAFETY: asserted above.
+        unsafe { combine_columns::<S, 2>(simd, &b[from..], rows, start, mask, i, out) };
+        i += 2 * lanes;
     }
     while i < out.len() {
         // SAFETY: asserted above.
-        unsafe { gather_columns::<S, 1>(simd, planes, z, mask, i, out) };
+        unsafe { combine_columns::<S, 1>(simd, &b[from..], rows, start, mask, i, out) };
         i += lanes;
     }
 }
 
 /// # Safety
-/// Everything that [`gather`] asserts.
+/// Everything that [`combine`] asserts.
 #[inline(always)]
-unsafe fn gather_columns<S: Simd, const N: usize>(
+unsafe fn combine_columns<S: Simd, const N: usize>(
     simd: S,
-    (planes, offsets): (&[f32], &[usize]),
-    z: Option<&[f32]>,
-    mask: &[f32],
+    b: &[f32],
+    rows: &Signed,
+    start: Start<'_>,
+    mask: Option<&[f32]>,
     i: usize,
     out: &mut [f32],
 ) {
-    let lanes = S::f32s::LEN;
+    let at = |n: usize| i + n * S::f32s::LEN;
     let mut sums = [S::f32s::splat(simd, 0.0); N];
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(z) = z {
-            for (n, sum) in sums.iter_mut().enumerate() {
-                *sum = -load(simd, z, i + n * lanes);
+        for (n, sum) in sums.iter_mut().enumerate() {
+            match start {
+                Start::Zero => {}
+                Start::Minus(z) => *sum = -load(simd, z, at(n)),
+                Start::Out => *sum = load(simd, out, at(n)),
             }
         }
-        for offset in offsets {
+        for offset in &rows.plus {
             for (n, sum) in sums.iter_mut().enumerate() {
-                *sum += load(simd, planes, offset + i + n * lanes);
+                *sum += load(simd, b, offset + at(n));
+            }
+        }
+        for offset in &rows.minus {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                *sum -= load(simd, b, offset + at(n));
             }
         }
         for (n, sum) in sums.iter().enumerate() {
-            store::<S>(*sum * load(simd, mask, i + n * lanes), out, i + n * lanes);
+            let sum = if let Some(mask) = mask { *sum * load(simd, mask, at(n)) } else { *sum };
+            store::<S>(sum, out, at(n));
         }
     }
 }

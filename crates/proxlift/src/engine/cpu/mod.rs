@@ -9,6 +9,7 @@ mod epilogue;
 mod inertia;
 mod inference;
 mod kernels;
+mod pairs;
 pub mod parts;
 pub mod peak;
 mod primal;
@@ -28,7 +29,7 @@ use primal::Between;
 use rayon::prelude::*;
 use scratch::Shelf;
 use std::sync::Arc;
-use stencil::{Layout, Packed, Stencil};
+use stencil::{Packed, Stencil};
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
@@ -60,7 +61,7 @@ impl Cpu {
             kernel: theta.size(),
             channels: theta.channels(),
         };
-        self.shelf.stencil(architecture, grid, Layout::Planar)
+        self.shelf.stencil(architecture, grid)
     }
 
     /// Packs the filters of one block and hands them to `f`.
@@ -175,7 +176,7 @@ impl Engine<f32> for Cpu {
     fn denoise(&self, network: &Network<f32>, z: &Field<f32>, output: &mut Field<f32>) {
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         self.shelf.with_batch(|batch| {
-            batch.pack(network, 1.0);
+            batch.pack_pairs(network);
             let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
             let strips = rayon::current_num_threads().div_ceil(z.samples().max(1));
             output.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, output)| {
@@ -195,7 +196,7 @@ impl Engine<f32> for Cpu {
         network.check_pair(z, x)?;
         gradients.check(network, z.samples())?;
         let architecture = network.architecture();
-        let stencil = self.shelf.stencil(architecture, z.grid(), Layout::Planar);
+        let stencil = self.shelf.stencil(architecture, z.grid());
         let (filters, per_layer) = (architecture.parameters(), architecture.layer_parameters());
         let numbers = architecture.features * (1 + 2 * network.activation[0].pieces());
         let weights = filters + gradients.activation.len() * numbers;

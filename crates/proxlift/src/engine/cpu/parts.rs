@@ -22,7 +22,7 @@ const REACH_BYTES: usize = 640 << 10;
 pub struct Cut {
     /// Those that it computes.
     pub wanted: Range<usize>,
-    /// Those that it sees: up to the receptive radius more on each side, where the image has them.
+    /// Those that it sees: the receptive radius more on each side, where the image has them, and in rows one more.
     pub around: Range<usize>,
 }
 
@@ -41,12 +41,13 @@ impl Parts {
     pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let reach = architecture.receptive_radius();
-        let least = (4 * reach).max(1);
+        let least = 4 * reach.max(1);
         let side = (bytes / (size_of::<f32>() * (features + IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);
         let across = (REACH_BYTES / per_column).max(2 * least).min(side);
         let columns = cuts(width, if 2 * width <= 3 * across { width } else { across }, reach);
-        let rows = cuts(height, (side * side / columns[0].around.len()).max(least), reach);
+        // One more row: pairs of rows begin at an even one.
+        let rows = cuts(height, (side * side / columns[0].around.len()).max(least), reach + 1);
         Self { rows, columns }
     }
 

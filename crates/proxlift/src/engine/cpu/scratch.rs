@@ -1,35 +1,33 @@
 //! Memory that is sized once and lent to the passes.
 
 use super::activation::PackedActivation;
-use super::stencil::{Layout, Packed, Stencil};
+use super::pairs;
+use super::stencil::{Packed, Stencil};
 use crate::engine::{Aligned, Grid};
 use crate::network::{Architecture, Network};
 use std::sync::{Arc, Mutex};
 
-/// What one sample needs while it goes through the network.
+/// What one sample needs while it goes through a block, or in training through the network.
 pub(super) struct Scratch {
-    key: (Architecture, Grid, Layout, bool),
     /// The planes of the taps.
     pub window: Aligned<f32>,
-    /// A band of the noisy image; empty in training.
-    pub image: Aligned<f32>,
     /// The noisy image, padded.
     pub z: Aligned<f32>,
     /// `L* d` or the output error, padded.
     pub a: Aligned<f32>,
-    /// The residuals `r_1..r_{K-1}`, padded; one only in inference.
+    /// The residuals `r_1..r_{K-1}`, padded; one only for a block.
     pub r: Vec<Aligned<f32>>,
-    /// `u_0..u_{K-1}`; one only in inference.
+    /// `u_0..u_{K-1}`; none for a block, and so on.
     pub u: Vec<Aligned<f32>>,
-    /// `v_1..v_{K-1}`, at their index; none in inference.
+    /// `v_1..v_{K-1}`, at their index.
     pub v: Vec<Aligned<f32>>,
-    /// What the reverse sweep carries; empty in inference.
+    /// What the reverse sweep carries.
     pub d: Aligned<f32>,
     /// Sums of the gradients of one layer's activations; sized by whoever learns them.
     pub sums: Vec<f32>,
-    /// `y_0..y_{K-1}`, or in inference `u_{k-1}`, where layers remember features; see [`Scratch::remember`].
+    /// `y_0..y_{K-1}`, where layers remember features; see [`Scratch::remember`].
     pub y: Vec<Aligned<f32>>,
-    /// `q_1..q_K`, at their index, where layers remember images or are bounded; one only in inference.
+    /// `q_1..q_K`, at their index, where layers remember images or are bounded.
     pub q: Vec<Aligned<f32>>,
     /// What earlier features get by inertia, and earlier images by memory, in the reverse sweep.
     pub carried: (Aligned<f32>, Aligned<f32>),
@@ -37,16 +35,14 @@ pub(super) struct Scratch {
 
 impl Scratch {
     fn new(stencil: &Stencil, training: bool) -> Self {
-        let layers = if training { stencil.architecture.depth } else { 1 };
+        let layers = if training { stencil.architecture.depth } else { 0 };
         let (image, features) = (stencil.padded_image(), stencil.features());
         let trained = |len: usize| Aligned::zeros(if training { len } else { 0 });
         Self {
-            key: (stencil.architecture, stencil.grid, stencil.layout, training),
             window: Aligned::zeros(stencil.window()),
-            image: Aligned::zeros(if training { 0 } else { stencil.image() }),
             z: Aligned::zeros(image),
             a: trained(image),
-            r: (0..layers).map(|_| Aligned::zeros(image)).collect(),
+            r: (0..layers.max(1)).map(|_| Aligned::zeros(image)).collect(),
             u: (0..layers).map(|_| Aligned::zeros(features)).collect(),
             v: (0..layers).map(|k| trained(if k == 0 { 0 } else { features })).collect(),
             d: trained(features),
@@ -56,26 +52,60 @@ impl Scratch {
             carried: (Aligned::zeros(0), Aligned::zeros(0)),
         }
     }
-}
 
-impl Scratch {
-    /// Sizes what the layers of `network` remember; once sized, it stays.
+    /// Sizes what the layers of `network` remember in training; once sized, it stays.
     pub(super) fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
-        let training = !self.d.is_empty();
-        let layers = if training { stencil.architecture.depth } else { 1 };
+        let layers = stencil.architecture.depth;
         let (features, images) = network.unrolling.remembers();
-        if features && self.y.len() != layers {
+        if features && self.y.is_empty() {
             self.y = (0..layers).map(|_| Aligned::zeros(stencil.features())).collect();
-        }
-        let layers = if training { layers + 1 } else { 1 };
-        if (images || network.bounded) && self.q.len() != layers {
-            self.q = (0..layers).map(|_| Aligned::zeros(stencil.image())).collect();
-        }
-        if training && features && self.carried.0.is_empty() {
             self.carried.0 = Aligned::zeros(stencil.features());
         }
-        if training && (images || network.bounded) && self.carried.1.is_empty() {
+        if (images || network.bounded) && self.q.is_empty() {
+            self.q = (0..=layers).map(|_| Aligned::zeros(stencil.image())).collect();
             self.carried.1 = Aligned::zeros(stencil.image());
+        }
+    }
+}
+
+/// What a strip of an image needs while it goes through the network.
+pub(super) struct StripMemory {
+    pub work: pairs::stencil::Work,
+    /// The noisy image, padded.
+    pub z: Aligned<f32>,
+    /// The residuals of the layers that go through the strip together, padded.
+    pub r: Vec<Aligned<f32>>,
+    /// The taps that each of them keeps.
+    pub taps: Vec<Aligned<f32>>,
+    /// The features; with inertia, `y`.
+    pub u: Aligned<f32>,
+    /// `u_{k-1}`, where layers remember features.
+    pub before: Option<Aligned<f32>>,
+    /// `q_k`, where layers remember images or are bounded.
+    pub q: Option<Aligned<f32>>,
+}
+
+impl StripMemory {
+    fn new(stencil: &pairs::stencil::Stencil, together: usize) -> Self {
+        Self {
+            work: stencil.work(),
+            z: Aligned::zeros(stencil.padded_image()),
+            r: (0..together).map(|_| Aligned::zeros(stencil.padded_image())).collect(),
+            taps: (0..together).map(|_| Aligned::zeros(stencil.kept())).collect(),
+            u: Aligned::zeros(stencil.features()),
+            before: None,
+            q: None,
+        }
+    }
+
+    /// Sizes what the layers of `network` remember; once sized, it stays.
+    pub(super) fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
+        let (features, images) = network.unrolling.remembers();
+        if features {
+            self.before.get_or_insert_with(|| Aligned::zeros(stencil.features()));
+        }
+        if images || network.bounded {
+            self.q.get_or_insert_with(|| Aligned::zeros(stencil.image()));
         }
     }
 }
@@ -85,6 +115,8 @@ impl Scratch {
 pub(super) struct Batch {
     /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight.
     pub packed: Vec<Packed>,
+    /// The same for images, which go through the network in pairs of rows.
+    pub pairs: Vec<pairs::Packed>,
     /// The activations of layers `1..K-1`, at their index.
     pub activation: Vec<PackedActivation>,
     /// Gradients of each sample: `[k][j][c][t]` of the filters, then `[k][j][number]` of the activations.
@@ -92,66 +124,109 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// Packs for training.
     pub(super) fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
         self.packed.resize_with(depth + 1, Packed::default);
         for (k, (packed, theta)) in self.packed.iter_mut().zip(&network.theta).enumerate() {
-            let scale = match k {
-                0 => 1.0,
-                k if k == depth => -loss_weight,
-                k => -network.tau[k - 1],
-            };
-            packed.pack(theta, scale);
+            packed.pack(theta, if k == depth { -loss_weight } else { scale(network, k) });
         }
-        self.activation.resize_with(depth, PackedActivation::default);
+        self.pack_activations(network);
+    }
+
+    /// Packs for images.
+    pub(super) fn pack_pairs(&mut self, network: &Network<f32>) {
+        self.pairs.resize_with(network.theta.len(), Default::default);
+        for (k, (packed, theta)) in self.pairs.iter_mut().zip(&network.theta).enumerate() {
+            packed.pack(theta, scale(network, k));
+        }
+        self.pack_activations(network);
+    }
+
+    fn pack_activations(&mut self, network: &Network<f32>) {
+        self.activation.resize_with(network.theta.len() - 1, PackedActivation::default);
         for (packed, activation) in self.activation[1..].iter_mut().zip(&network.activation) {
             packed.pack(activation);
         }
     }
 }
 
-/// Stencils and memory between two calls, so that a second call of the same shape allocates nothing.
-#[derive(Default)]
-pub(super) struct Shelf {
-    stencils: Mutex<Vec<Arc<Stencil>>>,
-    scratches: Mutex<Vec<Scratch>>,
-    batches: Mutex<Vec<Batch>>,
+/// What the convolution of layer `k` is scaled by; the last layer has none.
+fn scale(network: &Network<f32>, k: usize) -> f32 {
+    if k == 0 { 1.0 } else { network.tau.get(k - 1).map_or(0.0, |tau| -tau) }
+}
+
+/// What passes leave for later ones of the same shape, so that these allocate nothing.
+struct Kept<K, V>(Mutex<Vec<(K, V)>>);
+
+impl<K, V> Default for Kept<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
 }
 
 /// Shapes that are kept at most.
 const KEPT: usize = 8;
 
+impl<K: PartialEq, V> Kept<K, V> {
+    /// Takes what was kept for `key`, or `make`s it; to be given back by [`Kept::put`].
+    fn take(&self, key: &K, make: impl FnOnce() -> V) -> V {
+        let mut kept = lock(&self.0);
+        let found = kept.iter().position(|(k, _)| k == key).map(|i| kept.swap_remove(i).1);
+        if found.is_none() && kept.len() >= KEPT.max(2 * rayon::current_num_threads()) {
+            kept.remove(0);
+        }
+        drop(kept);
+        found.unwrap_or_else(make)
+    }
+
+    fn put(&self, key: K, value: V) {
+        lock(&self.0).push((key, value));
+    }
+}
+
+impl<K: PartialEq, V> Kept<K, Arc<V>> {
+    /// What is kept for `key`, shared.
+    fn share(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+        let mut kept = lock(&self.0);
+        if let Some((_, value)) = kept.iter().find(|(k, _)| *k == key) {
+            return value.clone();
+        }
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        let value = Arc::new(make());
+        kept.push((key, value.clone()));
+        value
+    }
+}
+
+/// Stencils and memory between two calls.
+#[derive(Default)]
+pub(super) struct Shelf {
+    stencils: Kept<(Architecture, Grid), Arc<Stencil>>,
+    pairs: Kept<(Architecture, Grid), Arc<pairs::stencil::Stencil>>,
+    scratches: Kept<(Architecture, Grid, bool), Scratch>,
+    strips: Kept<(Architecture, Grid), StripMemory>,
+    batches: Kept<(), Batch>,
+}
+
 impl Shelf {
-    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid, layout: Layout) -> Arc<Stencil> {
-        let mut stencils = lock(&self.stencils);
-        let found =
-            stencils.iter().find(|s| s.architecture == architecture && s.grid == grid && s.layout == layout);
-        if let Some(stencil) = found {
-            return stencil.clone();
-        }
-        if stencils.len() == KEPT {
-            stencils.remove(0);
-        }
-        stencils.push(Arc::new(Stencil::new(architecture, grid, layout)));
-        stencils[stencils.len() - 1].clone()
+    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
+        self.stencils.share((architecture, grid), || Stencil::new(architecture, grid))
     }
 
-    /// Memory for `stencil`, to be given back by [`Shelf::put`].
-    pub(super) fn take(&self, stencil: &Stencil, training: bool) -> Scratch {
-        let key = (stencil.architecture, stencil.grid, stencil.layout, training);
-        let found = {
-            let mut scratches = lock(&self.scratches);
-            let found = scratches.iter().position(|s| s.key == key).map(|i| scratches.swap_remove(i));
-            if found.is_none() && scratches.len() >= KEPT.max(2 * rayon::current_num_threads()) {
-                scratches.remove(0);
-            }
-            found
-        };
-        found.unwrap_or_else(|| Scratch::new(stencil, training))
+    pub(super) fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
+        self.pairs.share((architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
     }
 
-    pub(super) fn put(&self, scratch: Scratch) {
-        lock(&self.scratches).push(scratch);
+    /// Memory for a strip that so many layers go through `together`, to be given back by [`Shelf::put_strip`].
+    pub(super) fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
+        self.strips.take(&(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
+    }
+
+    pub(super) fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
+        self.strips.put((stencil.architecture, stencil.grid), memory);
     }
 
     /// Runs `f` with memory for `stencil`.
@@ -161,17 +236,18 @@ impl Shelf {
         training: bool,
         f: impl FnOnce(&mut Scratch) -> R,
     ) -> R {
-        let mut scratch = self.take(stencil, training);
+        let key = (stencil.architecture, stencil.grid, training);
+        let mut scratch = self.scratches.take(&key, || Scratch::new(stencil, training));
         let result = f(&mut scratch);
-        self.put(scratch);
+        self.scratches.put(key, scratch);
         result
     }
 
     /// Runs `f` with memory for a batch.
     pub(super) fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
-        let mut batch = lock(&self.batches).pop().unwrap_or_default();
+        let mut batch = self.batches.take(&(), Batch::default);
         let result = f(&mut batch);
-        lock(&self.batches).push(batch);
+        self.batches.put((), batch);
         result
     }
 }

@@ -1,7 +1,7 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
 use super::epilogue::Assign;
-use super::kernels::{Epilogue, Fused, Panels, Place, gather, product};
+use super::kernels::{Epilogue, Fused, Panels, Place, Signed, Start, combine, product};
 use super::primal::Between;
 use crate::engine::{Aligned, Grid, LANES};
 use crate::network::Architecture;
@@ -42,29 +42,16 @@ pub(super) struct Stencil {
     pub mask: Aligned<f32>,
     /// Tap `(c, t)` in padded image planes.
     pub image_offsets: Vec<usize>,
-    /// Feature `j` in a unit of features.
+    /// The plane of feature `j`.
     feature_offsets: Vec<usize>,
-    /// Tap `(c, t)` in the window of tap planes, shifted back.
-    window_offsets: Vec<usize>,
+    /// For each channel, its taps in the window of tap planes, shifted back.
+    window_offsets: Vec<Signed>,
     /// Numbers per pass of the fused layer.
     chunk: usize,
-    /// Features lie unit after unit, all features of a unit in one piece, so that a pass reads memory in order.
-    /// A unit is a whole plane, or a chunk.
-    unit: usize,
-    pub layout: Layout,
-}
-
-/// How features lie in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// A plane a feature.
-    Planar,
-    /// In units of a chunk.
-    Chunked,
 }
 
 impl Stencil {
-    pub(super) fn new(architecture: Architecture, grid: Grid, layout: Layout) -> Self {
+    pub(super) fn new(architecture: Architecture, grid: Grid) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let (len, margin, stride, radius) = (grid.len(), grid.margin(), grid.stride(), kernel / 2);
         let mut mask = Aligned::zeros(len);
@@ -76,18 +63,19 @@ impl Stencil {
         let window = chunk + 2 * margin;
         let (mut image_offsets, mut window_offsets) = (Vec::new(), Vec::new());
         for c in 0..channels {
+            let mut taps = Vec::new();
             for ty in 0..kernel {
                 for tx in 0..kernel {
                     let plus = margin + ty * stride + tx - radius * (stride + 1);
                     let minus = margin + radius * (stride + 1) - ty * stride - tx;
                     image_offsets.push(c * (len + 2 * margin) + plus);
-                    window_offsets.push((c * kernel * kernel + ty * kernel + tx) * window + minus);
+                    taps.push((c * kernel * kernel + ty * kernel + tx) * window + minus);
                 }
             }
+            window_offsets.push(Signed { plus: taps, minus: Vec::new() });
         }
-        let unit = if layout == Layout::Planar { len } else { chunk };
-        let feature_offsets = (0..features).map(|j| j * unit).collect();
-        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk, unit, layout }
+        let feature_offsets = (0..features).map(|j| j * len).collect();
+        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
     }
 
     /// Numbers of one padded image plane.
@@ -107,25 +95,12 @@ impl Stencil {
 
     /// Numbers of a sample's feature planes.
     pub(super) fn features(&self) -> usize {
-        self.architecture.features * self.grid.len().next_multiple_of(self.unit)
-    }
-
-    /// Where the features of the unit around number `p` lie.
-    pub(super) fn place(&self, p: usize) -> Place {
-        Place { unit: self.unit, shift: p / self.unit * (self.architecture.features - 1) * self.unit }
-    }
-
-    /// The parts of `range` in one unit each.
-    fn units(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let unit = self.unit;
-        (range.start / unit..range.end.div_ceil(unit))
-            .map(move |i| range.start.max(i * unit)..range.end.min((i + 1) * unit))
-            .filter(|part| !part.is_empty())
+        self.architecture.features * self.grid.len()
     }
 
     /// Numbers of the window of tap planes.
     pub(super) fn window(&self) -> usize {
-        self.window_offsets.len() * self.window_stride()
+        self.image_offsets.len() * self.window_stride()
     }
 
     fn window_stride(&self) -> usize {
@@ -148,41 +123,19 @@ impl Stencil {
         }
     }
 
-    /// Copies the features of the numbers from `from` on from planes of another height to the numbers `to`.
-    pub(super) fn copy(
-        &self,
-        to: Range<usize>,
-        features: &mut [f32],
-        other: &Self,
-        from: usize,
-        source: &[f32],
-    ) {
-        for range in self.units(to.clone()) {
-            let first = from + (range.start - to.start);
-            for part in other.units(first..first + range.len()) {
-                let start = range.start + (part.start - first);
-                let (here, there) = (self.place(start), other.place(part.start));
-                for j in 0..self.architecture.features {
-                    let source = &source[there.at(j, part.start)..there.at(j, part.end)];
-                    features[here.at(j, start)..][..part.len()].copy_from_slice(source);
-                }
-            }
-        }
-    }
-
     /// Zeroes the gaps in `range` of all features: the kernels compute them like pixels, which is cheaper than to
     /// mask.
-    fn clear_gaps(&self, range: &Range<usize>, place: Place, features: &mut [f32]) {
+    fn clear_gaps(&self, range: &Range<usize>, features: &mut [f32]) {
         let (width, stride, height) = (self.grid.width(), self.grid.stride(), self.grid.height());
         let rows = range.start / stride..height.min(range.end.div_ceil(stride));
-        for j in 0..self.architecture.features {
+        for plane in features.chunks_exact_mut(self.grid.len()) {
             for y in rows.clone() {
                 let end = if y + 1 == height { range.end } else { range.end.min((y + 1) * stride) };
                 let start = range.start.max(y * stride + width);
                 if end == start + 1 {
-                    features[place.at(j, start)] = 0.0;
+                    plane[start] = 0.0;
                 } else if start < end {
-                    features[place.at(j, start)..place.at(j, end)].fill(0.0);
+                    plane[start..end].fill(0.0);
                 }
             }
         }
@@ -199,29 +152,13 @@ impl Stencil {
         epilogue: &mut E,
     ) {
         let b = (x, self.image_offsets.as_slice());
-        for range in self.units(range) {
-            let place = self.place(range.start);
-            if wide::<S>() {
-                product::<S, E, FEATURE_BLOCK, 4>(
-                    simd,
-                    &packed.convolution,
-                    b,
-                    range.clone(),
-                    place,
-                    epilogue,
-                );
-            } else {
-                product::<S, E, FEATURE_BLOCK, 2>(
-                    simd,
-                    &packed.convolution,
-                    b,
-                    range.clone(),
-                    place,
-                    epilogue,
-                );
-            }
-            self.clear_gaps(&range, place, epilogue.planes());
+        let (a, place) = (&packed.convolution, Place { unit: self.grid.len(), shift: 0 });
+        if wide::<S>() {
+            product::<S, E, FEATURE_BLOCK, 4>(simd, a, b, range.clone(), place, epilogue);
+        } else {
+            product::<S, E, FEATURE_BLOCK, 2>(simd, a, b, range.clone(), place, epilogue);
         }
+        self.clear_gaps(&range, epilogue.planes());
     }
 
     /// `r = L* u - z`, and what comes `between`, for the numbers in `range` into padded planes.
@@ -311,25 +248,22 @@ impl Stencil {
         };
         let end = len.min(chunk.end + margin);
         let place = Place { unit: stride, shift: margin.wrapping_sub(chunk.start) };
-        for range in self.units(fresh.min(end)..end) {
-            let taps = &mut Assign(&mut *window);
-            let b = (&u[self.place(range.start).shift..], self.feature_offsets.as_slice());
-            if wide::<S>() {
-                product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, range, place, taps);
-            } else {
-                product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, range, place, taps);
-            }
+        let (taps, range) = (&mut Assign(&mut *window), fresh.min(end)..end);
+        let b = (u, self.feature_offsets.as_slice());
+        if wide::<S>() {
+            product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, range, place, taps);
+        } else {
+            product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, range, place, taps);
         }
         let after = fresh.max(end) + margin - chunk.start;
         for plane in window.chunks_exact_mut(stride) {
             plane[after..chunk.len() + 2 * margin].fill(0.0);
         }
-        let taps = self.window_offsets.len() / self.architecture.channels;
         let mask = &self.mask[chunk.clone()];
-        for (c, offsets) in self.window_offsets.chunks_exact(taps).enumerate() {
-            let z = z.map(|z| &z[c * len..][chunk.clone()]);
+        for (c, offsets) in self.window_offsets.iter().enumerate() {
+            let z = z.map_or(Start::Zero, |z| Start::Minus(&z[c * len..][chunk.clone()]));
             let out = &mut r[c * self.padded() + margin..][chunk.clone()];
-            gather(simd, (&*window, offsets), z, mask, out);
+            combine(simd, window, offsets, 0, z, Some(mask), out);
             between.chunk(c * len + chunk.start, out);
         }
     }
@@ -337,6 +271,6 @@ impl Stencil {
 
 /// Whether there are registers for four vectors of accumulators a row.
 #[inline(always)]
-fn wide<S: Simd>() -> bool {
+pub(super) fn wide<S: Simd>() -> bool {
     S::f32s::LEN >= 16 || cfg!(target_arch = "aarch64")
 }

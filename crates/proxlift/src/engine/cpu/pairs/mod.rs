@@ -1,0 +1,151 @@
+//! Two rows at once: Winograd's minimal filtering, down the columns.
+//!
+//! Two neighbouring outputs of a filter with three taps are six products, but four are enough: with
+//! `d_0..d_3` the numbers that both outputs see,
+//!
+//! ```text
+//! zero     = g_0 (d_0 - d_2)                    y_0 = zero + one + minus
+//! one      = (g_0 + g_1 + g_2)/2 (d_1 + d_2)    y_1 = one - minus + infinity
+//! minus    = (g_0 - g_1 + g_2)/2 (d_2 - d_1)
+//! infinity = g_2 (d_3 - d_1)
+//! ```
+//!
+//! and three for two taps. The rows of a kernel are taken three at a time, then the two or the one that are left; along
+//! a row nothing changes, so a product is a whole filter row times an image row that was combined beforehand, once for
+//! all features. The sums of the four [`Point`]s go over everything before they make outputs. That is 2/3 of the
+//! multiply-adds for kernels of 3x3, 7/10 for 5x5, 5/7 for 7x7.
+//!
+//! The adjoint is the same read backwards: features at the points `u_0`, `u_0 + u_1`, `u_0 - u_1` and `u_1`, the
+//! products, and their sums over the features go to the rows that each was combined from.
+//!
+//! A pair is an even row and the odd one below it. Even and odd rows lie in planes of their own, so that both of a pair
+//! have the same number, and a tap along a row is an offset, as in [`Field`](crate::engine::Field). What a pixel depends
+//! on, and the order of its sums, is the same wherever it stands among rows of its kind.
+
+pub(super) mod kernels;
+pub(super) mod stencil;
+
+use crate::operator::Filters;
+use kernels::Panels;
+
+/// Where the two polynomials of a pair, one of features and one of taps, are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Point {
+    One,
+    Minus,
+    Zero,
+    Infinity,
+}
+
+pub(super) const POINTS: [Point; 4] = [Point::One, Point::Minus, Point::Zero, Point::Infinity];
+
+/// A product of some filter rows with some image rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Term {
+    pub point: Point,
+    /// The kernel's row that its block of rows begins with.
+    first: usize,
+    /// How much of each filter row of the block.
+    filter: [f32; 3],
+    /// The image row that is added, and the one that is added or subtracted, if there is one.
+    image: (usize, Option<(usize, f32)>),
+}
+
+impl Term {
+    const fn new(point: Point, filter: [f32; 3], plus: usize, other: Option<(usize, f32)>) -> Self {
+        Self { point, first: 0, filter, image: (plus, other) }
+    }
+
+    /// The image rows, counted from where the even output's kernel begins, and their signs.
+    pub(super) fn image_rows(&self) -> impl Iterator<Item = (usize, f32)> + use<> {
+        let (plus, other) = self.image;
+        let first = self.first;
+        std::iter::once((plus, 1.0)).chain(other).map(move |(row, sign)| (first + row, sign))
+    }
+
+    /// The combination of the filter rows, of which `tap` gives a number.
+    fn weight(&self, kernel: usize, tap: impl Fn(usize) -> f32) -> f32 {
+        let rows = self.filter.iter().zip(self.first..kernel);
+        rows.filter(|(share, _)| **share != 0.0).map(|(share, row)| share * tap(row)).sum()
+    }
+}
+
+/// The terms of blocks of one, two and three rows.
+const BLOCKS: [&[Term]; 3] = [
+    &[Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, None), Term::new(Point::Infinity, [1.0, 0.0, 0.0], 1, None)],
+    &[
+        Term::new(Point::One, [1.0, 1.0, 0.0], 1, None),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((1, -1.0))),
+        Term::new(Point::Infinity, [0.0, 1.0, 0.0], 2, Some((1, -1.0))),
+    ],
+    &[
+        Term::new(Point::One, [0.5, 0.5, 0.5], 1, Some((2, 1.0))),
+        Term::new(Point::Minus, [0.5, -0.5, 0.5], 2, Some((1, -1.0))),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((2, -1.0))),
+        Term::new(Point::Infinity, [0.0, 0.0, 1.0], 3, Some((1, -1.0))),
+    ],
+];
+
+/// The terms of a kernel with so many rows, by point.
+pub(super) fn terms(kernel: usize) -> Vec<Term> {
+    let blocks = (0..kernel).step_by(3);
+    let terms = blocks.flat_map(|first| {
+        BLOCKS[(kernel - first).min(3) - 1].iter().map(move |term| Term { first, ..*term })
+    });
+    let mut terms: Vec<_> = terms.collect();
+    terms.sort_by_key(|term| term.point);
+    terms
+}
+
+/// A layer's filters, packed for the kernels: rows and columns in the order of [`terms`], then channels, then taps
+/// along a row.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine::cpu) struct Packed {
+    /// A row a feature.
+    convolution: Panels,
+    /// For each point, a row a tap of its terms.
+    adjoint: [Panels; POINTS.len()],
+}
+
+impl Packed {
+    /// Packs `scale L` and `L*`.
+    pub(in crate::engine::cpu) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+        let (kernel, channels) = (theta.size(), theta.channels());
+        let terms = terms(kernel);
+        let weight = |j: usize, t: usize| {
+            let (term, c, tx) = (t / (channels * kernel), t / kernel % channels, t % kernel);
+            let tap = |ty: usize| theta.weights()[((j * channels + c) * kernel + ty) * kernel + tx];
+            terms[term].weight(kernel, tap)
+        };
+        let all = terms.len() * channels * kernel;
+        self.convolution.pack(theta.features(), all, |j, t| scale * weight(j, t));
+        let mut first = 0;
+        for (point, adjoint) in POINTS.iter().zip(&mut self.adjoint) {
+            let rows = terms.iter().filter(|term| term.point == *point).count() * channels * kernel;
+            adjoint.pack(rows, theta.features(), |t, j| weight(j, first + t));
+            first += rows;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_sums_make_two_outputs() {
+        for kernel in (1..=11).step_by(2) {
+            // Small integers, so that nothing is rounded.
+            let g: Vec<f32> = (0..kernel).map(|t| ((t * t * 7 + 3 * t) % 11) as f32 - 5.0).collect();
+            let d: Vec<f32> = (0..=kernel).map(|i| ((i * i * 5 + i) % 13) as f32 - 6.0).collect();
+            let mut sums = [0.0; 4];
+            for term in terms(kernel) {
+                let image: f32 = term.image_rows().map(|(row, sign)| sign * d[row]).sum();
+                sums[term.point as usize] += term.weight(kernel, |ty| g[ty]) * image;
+            }
+            let [one, minus, zero, infinity] = sums;
+            let direct = |y: usize| (0..kernel).map(|t| g[t] * d[y + t]).sum::<f32>();
+            assert_eq!([zero + one + minus, one - minus + infinity], [direct(0), direct(1)], "{kernel} rows");
+        }
+    }
+}
