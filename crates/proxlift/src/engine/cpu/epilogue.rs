@@ -1,5 +1,8 @@
 //! What the fused kernels do to a vector before it leaves the registers: layers forward, and the reverse rules.
 
+// Iterators over arrays of vectors would move these through memory.
+#![allow(clippy::needless_range_loop)]
+
 use super::activation::{Activation, Learn, PackedActivation};
 use super::inertia::{Carry, Inertia, Keep, Maybe, Replace};
 use super::kernels::{Epilogue, Fused, load, prefetch, store};
@@ -38,10 +41,10 @@ impl Epilogue for Assign<'_> {
         at: [usize; P],
         sums: [[S::f32s; N]; P],
     ) {
-        for (at, sums) in at.into_iter().zip(sums) {
-            for (n, sum) in sums.into_iter().enumerate() {
+        for p in 0..P {
+            for n in 0..N {
                 // SAFETY: the caller's promise.
-                unsafe { store::<S>(sum, self.0, at + n * S::f32s::LEN) };
+                unsafe { store::<S>(sums[p][n], self.0, at[p] + n * S::f32s::LEN) };
             }
         }
     }
@@ -91,10 +94,10 @@ impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
         // SAFETY: the caller's promise.
         unsafe {
             let u = self.activation.apply(simd, row, sums);
-            for (at, u) in at.into_iter().zip(u) {
-                for (n, u) in u.into_iter().enumerate() {
-                    let at = at + n * S::f32s::LEN;
-                    store::<S>(self.inertia.pass(simd, at, u), self.u, at);
+            for p in 0..P {
+                for n in 0..N {
+                    let at = at[p] + n * S::f32s::LEN;
+                    store::<S>(self.inertia.pass(simd, at, u[p][n]), self.u, at);
                 }
             }
         }
@@ -140,10 +143,10 @@ impl Epilogue for Apart<'_> {
         at: [usize; P],
         sums: [[S::f32s; N]; P],
     ) {
-        for (at, sums) in at.into_iter().zip(sums) {
-            for (n, sum) in sums.into_iter().enumerate() {
+        for p in 0..P {
+            for n in 0..N {
                 // SAFETY: the caller's promise.
-                unsafe { store::<S>(sum, self.v, at + n * S::f32s::LEN) };
+                unsafe { store::<S>(sums[p][n], self.v, at[p] + n * S::f32s::LEN) };
             }
         }
     }
@@ -257,9 +260,11 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
         at: [usize; P],
         sums: [[S::f32s; N]; P],
     ) {
-        for (p, n) in (0..P).flat_map(|p| (0..N).map(move |n| (p, n))) {
-            // SAFETY: the caller's promise.
-            unsafe { self.back(simd, row, at[p] + n * S::f32s::LEN, sums[p][n]) };
+        for p in 0..P {
+            for n in 0..N {
+                // SAFETY: the caller's promise.
+                unsafe { self.back(simd, row, at[p] + n * S::f32s::LEN, sums[p][n]) };
+            }
         }
     }
 }

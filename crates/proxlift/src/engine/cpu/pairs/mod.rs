@@ -105,13 +105,18 @@ pub(in crate::engine::cpu) struct Packed {
     convolution: Panels,
     /// For each point, a row a tap of its terms.
     adjoint: [Panels; POINTS.len()],
+    /// The terms of kernels of this size.
+    terms: (usize, Vec<Term>),
 }
 
 impl Packed {
     /// Packs `scale L` and `L*`.
     pub(in crate::engine::cpu) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
         let (kernel, channels) = (theta.size(), theta.channels());
-        let terms = terms(kernel);
+        if self.terms.0 != kernel {
+            self.terms = (kernel, terms(kernel));
+        }
+        let terms = &self.terms.1;
         let weight = |j: usize, t: usize| {
             let (term, c, tx) = (t / (channels * kernel), t / kernel % channels, t % kernel);
             let tap = |ty: usize| theta.weights()[((j * channels + c) * kernel + ty) * kernel + tx];
