@@ -37,7 +37,7 @@ pub fn denoise(
         let mut result = raster.rows(rows.wanted.clone());
         for columns in parts.columns() {
             // A part begins at an even row of the picture with its border.
-            let odd = rows.around.start > 0 && !(rows.around.start + network.border).is_multiple_of(2);
+            let odd = rows.around.start > 0 && !network.border.is_multiple_of(2);
             let around = rows.around.start + usize::from(odd)..rows.around.end;
             let rows = &Cut { around, ..rows.clone() };
             let noisy = raster.crop(rows.around.clone(), columns.around.clone());

@@ -46,9 +46,7 @@ impl Inference<'_> {
         let bytes = PART_BYTES / rayon::current_num_threads().max(strips) * strips;
         let parts = Parts::new(self.network.architecture(), grid.height(), grid.width(), bytes);
         for (rows, columns) in parts.iter() {
-            // Pairs of rows begin at the same rows in every part, which sees one more than it must.
-            let around = rows.around.start.next_multiple_of(2)..rows.around.end;
-            self.part(z, grid, (&Cut { around, ..rows.clone() }, columns), strips, output);
+            self.part(z, grid, (rows, columns), strips, output);
         }
     }
 

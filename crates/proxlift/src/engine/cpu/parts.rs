@@ -10,8 +10,9 @@ use std::ops::Range;
 /// Bytes that a part takes, unless the network sees too far for that.
 pub const PART_BYTES: usize = 256 << 20;
 
-/// Planes that a part takes besides its features: the noisy and the denoised one and copies of both, in colour.
-const IMAGE_PLANES: usize = 12;
+/// Planes of a channel that a part takes besides its features: the noisy and the denoised one and copies of both, the
+/// padded one, and what the layers that go through it together have and remember.
+const IMAGE_PLANES: usize = 10;
 
 /// Bytes of features and taps in the rows that a kernel reaches over: wider parts run slower, by a third at ten times
 /// as many.
@@ -42,11 +43,11 @@ impl Parts {
         let Architecture { features, kernel, channels, .. } = architecture;
         let reach = architecture.receptive_radius();
         let least = 4 * reach.max(1);
-        let side = (bytes / (size_of::<f32>() * (features + IMAGE_PLANES))).isqrt().max(least);
+        let side = (bytes / (size_of::<f32>() * (features + channels * IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);
         let across = (REACH_BYTES / per_column).max(2 * least).min(side);
         let columns = cuts(width, if 2 * width <= 3 * across { width } else { across }, reach);
-        // One more row: pairs of rows begin at an even one.
+        // One more row, so that pairs of rows can begin at an even or an odd one.
         let rows = cuts(height, (side * side / columns[0].around.len()).max(least), reach + 1);
         Self { rows, columns }
     }
@@ -72,19 +73,22 @@ impl Parts {
     }
 }
 
-/// Cuts `0..length` so that a part, with `reach` more on both sides, has at most `most`; all parts see equally much.
+/// Cuts `0..length` so that a part, with `reach` more on both sides, has at most `most`; all parts see equally much, from
+/// an even place on.
 fn cuts(length: usize, most: usize, reach: usize) -> Vec<Cut> {
     if length <= most {
         return vec![Cut { wanted: 0..length, around: 0..length }];
     }
     let inside = length - 2 * reach;
-    let count = inside.div_ceil(most - 2 * reach);
-    let step = inside.div_ceil(count);
+    let room = (most - 2 * reach - 1) / 2 * 2;
+    let count = inside.div_ceil(room);
+    let step = inside.div_ceil(count).next_multiple_of(2);
+    let odd = (inside - step) % 2;
     let cut = |i: usize| {
-        let start = (i * step).min(inside - step);
+        let start = (i * step).min(inside - step - odd);
         let first = if i == 0 { 0 } else { i * step + reach };
         let end = if i + 1 == count { length } else { (i + 1) * step + reach };
-        Cut { wanted: first..end, around: start..start + step + 2 * reach }
+        Cut { wanted: first..end, around: start..start + step + odd + 2 * reach }
     };
     (0..count).map(cut).collect()
 }
@@ -103,6 +107,7 @@ mod tests {
             for Cut { wanted, around } in &cuts {
                 assert_eq!(wanted.start, next);
                 assert!(!wanted.is_empty() && around.len() == cuts[0].around.len() && around.len() <= most);
+                assert!(around.start.is_multiple_of(2));
                 let sees = wanted.start.saturating_sub(reach)..(wanted.end + reach).min(length);
                 assert!(around.start <= sees.start && sees.end <= around.end && around.end <= length);
                 next = wanted.end;
