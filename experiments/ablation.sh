@@ -39,13 +39,13 @@ row kronecker --metric kronecker
 row border --border 6
 row kronecker-border --metric kronecker --border 6
 row kronecker-border-features-64 --metric kronecker --border 6 --features 64
-long="--metric kronecker --border 6 --overstep 6"
-row overstep-2 --metric kronecker --border 6 --overstep 2
+long="--metric kronecker --border 6 --step-scale 6"
+row overstep-2 --metric kronecker --border 6 --step-scale 2
 row overstep-6 $long
-row overstep-16 --metric kronecker --border 6 --overstep 16
-row overstep-diagonal --border 6 --overstep 6
-row overstep-adam --border 6 --overstep 6 --trainer adam
-row overstep-adam-1e-3 --border 6 --overstep 6 --trainer adam --rate 1e-3
+row overstep-16 --metric kronecker --border 6 --step-scale 16
+row overstep-diagonal --border 6 --step-scale 6
+row overstep-adam --border 6 --step-scale 6 --trainer adam
+row overstep-adam-1e-3 --border 6 --step-scale 6 --trainer adam --rate 1e-3
 row overstep-dual-fb $long --unrolling dual-forward-backward
 row overstep-depth-12 $long --depth 12
 row overstep-11x24 $long --depth 11 --features 24

@@ -1,10 +1,10 @@
 //! The flags that choose what removes noise, and the choice made ready for pictures of any kind and noise.
 
-use crate::denoiser::{COLOUR_LAMBDA, DEFAULT_SIGMA, Denoiser, GRAY_LAMBDA, channels_of};
+use crate::denoiser::{COLOUR_LAMBDA, DEFAULT_SIGMA, Denoiser, GREY_LAMBDA, channels_of};
 use crate::flags::{check_not_negative, number};
 use proxlift::image::Channels;
-use proxlift::models::Embedded;
-use proxlift::network::Model;
+use proxlift::model::BuiltIn;
+use proxlift::model::Model;
 use proxlift::{Error, Result};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub struct Chosen {
 }
 
 enum Source {
-    BuiltIn { gray: Box<Model>, colour: Box<Model> },
+    BuiltIn { grey: Box<Model>, colour: Box<Model> },
     File { path: String, model: Box<Model> },
     TotalVariation { lambda: Option<f64> },
 }
@@ -65,7 +65,7 @@ impl Choice {
     }
 
     fn model_name(&self) -> &str {
-        self.model.as_deref().unwrap_or(Embedded::Best.name())
+        self.model.as_deref().unwrap_or(BuiltIn::Best.name())
     }
 }
 
@@ -75,7 +75,7 @@ pub fn check_file(name: &str) -> Result<&Path> {
     if path.exists() {
         return Ok(path);
     }
-    let names = Embedded::ALL.map(Embedded::name).join(" and ");
+    let names = BuiltIn::ALL.map(BuiltIn::name).join(" and ");
     Err(Error::file(
         path,
         format!("there is no such file, nor such a model; the models built in are {names}"),
@@ -85,10 +85,10 @@ pub fn check_file(name: &str) -> Result<&Path> {
 impl Source {
     /// A model built in, or a file.
     fn model(name: &str) -> Result<Self> {
-        match Embedded::named(name) {
+        match BuiltIn::named(name) {
             Some(built_in) => {
                 let load = |channels| built_in.load(channels).map(Box::new);
-                Ok(Self::BuiltIn { gray: load(Channels::Gray)?, colour: load(Channels::Rgb)? })
+                Ok(Self::BuiltIn { grey: load(Channels::Grey)?, colour: load(Channels::Rgb)? })
             }
             None => {
                 let model = Box::new(Model::load(check_file(name)?)?);
@@ -138,8 +138,8 @@ impl Chosen {
         }
         let strength = self.strength;
         match &self.source {
-            Source::BuiltIn { gray, colour } => {
-                let model = if channels == Channels::Gray { gray } else { colour };
+            Source::BuiltIn { grey, colour } => {
+                let model = if channels == Channels::Grey { grey } else { colour };
                 Denoiser::from_model((**model).clone(), sigma, strength)
             }
             Source::File { path, model } => Denoiser::from_model((**model).clone(), sigma, strength)
@@ -147,7 +147,7 @@ impl Chosen {
             Source::TotalVariation { lambda } => {
                 let sigma = sigma.unwrap_or(DEFAULT_SIGMA);
                 let weight = |per_sigma: f64| strength * lambda.unwrap_or(per_sigma * sigma);
-                Ok(Denoiser::total_variation(weight(GRAY_LAMBDA), weight(COLOUR_LAMBDA), sigma))
+                Ok(Denoiser::total_variation(weight(GREY_LAMBDA), weight(COLOUR_LAMBDA), sigma))
             }
         }
     }

@@ -16,7 +16,7 @@ use std::time::Instant;
 ///
 /// Without further flags, the noise level of each picture is estimated and a built-in network is set for it. Results keep
 /// the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped except where an
-/// integer format is written. A gray model of your own takes the channels of a colour picture one by one.
+/// integer format is written. A grey model of your own takes the channels of a colour picture one by one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -3,10 +3,11 @@
 use crate::output::Progress;
 use proxlift::denoise::denoise_image;
 use proxlift::engine::Cpu;
-use proxlift::engine::cpu::parts::{PART_BYTES, Parts};
+use proxlift::engine::cpu::tiles::{TILE_BYTES, Tiles};
 use proxlift::image::io::{Picture, Raster};
 use proxlift::image::{Channels, Image};
-use proxlift::network::{Model, Network};
+use proxlift::model::Model;
+use proxlift::network::Network;
 use proxlift::solver::{TotalVariation, TvParams, total_variation};
 use proxlift::{Error, Result};
 use rayon::prelude::*;
@@ -14,9 +15,9 @@ use rayon::prelude::*;
 /// The noise level that total variation is set for when none is told.
 pub const DEFAULT_SIGMA: f64 = 0.1;
 
-/// `lambda / sigma` of total variation for gray pictures: about the best single choice for photographs (the best
+/// `lambda / sigma` of total variation for grey pictures: about the best single choice for photographs (the best
 /// lambda is 0.073 to 0.075 at sigma 0.1).
-pub const GRAY_LAMBDA: f64 = 0.74;
+pub const GREY_LAMBDA: f64 = 0.74;
 
 /// The same for colour, where one norm is taken over three channels. The best of 0.74, 0.9, 1, 1.1, 1.2 and 1.3 on 14
 /// photographs of the BSDS500 training folder at sigma 0.1 (28.07 dB; 0.74 gives 26.88).
@@ -45,12 +46,12 @@ pub struct Denoiser {
 
 enum Kind {
     Network { engine: Box<Cpu>, network: Network<f32> },
-    TotalVariation { gray: f32, colour: f32 },
+    TotalVariation { grey: f32, colour: f32 },
 }
 
 /// The pictures a network was made for.
 pub fn channels_of(network: &Network<f32>) -> Channels {
-    if network.architecture().channels == 1 { Channels::Gray } else { Channels::Rgb }
+    if network.architecture().channels == 1 { Channels::Grey } else { Channels::Rgb }
 }
 
 /// A network in a line: its sizes, and what it is unrolled from.
@@ -60,7 +61,7 @@ pub fn describe(network: &Network<f32>) -> String {
         "K={}, J={}, {k}x{k} kernels, {}, unrolled from {}",
         sizes.depth,
         sizes.features,
-        if sizes.channels == 1 { "gray" } else { "RGB" },
+        if sizes.channels == 1 { "grey" } else { "RGB" },
         network.unrolling,
         k = sizes.kernel,
     );
@@ -70,8 +71,8 @@ pub fn describe(network: &Network<f32>) -> String {
     if network.bounded {
         text += ", bounded";
     }
-    if network.overstep != 1.0 {
-        text += &format!(", steps {} times as long", network.overstep);
+    if network.step_scale != 1.0 {
+        text += &format!(", steps {} times as long", network.step_scale);
     }
     if network.border > 0 {
         text += &format!(", a border of {}", network.border);
@@ -118,20 +119,20 @@ impl Denoiser {
         Ok(denoiser)
     }
 
-    /// Total variation with these weights for gray and for colour pictures, for noise of level `sigma`.
-    pub fn total_variation(gray: f64, colour: f64, sigma: f64) -> Self {
-        let description = if gray == colour {
-            format!("total variation, lambda {gray:.4}")
+    /// Total variation with these weights for grey and for colour pictures, for noise of level `sigma`.
+    pub fn total_variation(grey: f64, colour: f64, sigma: f64) -> Self {
+        let description = if grey == colour {
+            format!("total variation, lambda {grey:.4}")
         } else {
-            format!("total variation, lambda {gray:.4} in gray, {colour:.4} in colour")
+            format!("total variation, lambda {grey:.4} in grey, {colour:.4} in colour")
         };
-        let kind = Kind::TotalVariation { gray: gray as f32, colour: colour as f32 };
+        let kind = Kind::TotalVariation { grey: grey as f32, colour: colour as f32 };
         Self { kind, sigma, clip: false, description }
     }
 
     /// Total variation as it is set for noise of level `sigma` when nothing else is said.
     pub fn total_variation_for(sigma: f64) -> Self {
-        Self::total_variation(GRAY_LAMBDA * sigma, COLOUR_LAMBDA * sigma, sigma)
+        Self::total_variation(GREY_LAMBDA * sigma, COLOUR_LAMBDA * sigma, sigma)
     }
 
     /// The same, with its result clipped to `[0, 1]` if `clip`.
@@ -154,18 +155,18 @@ impl Denoiser {
         matches!(self.kind, Kind::Network { .. })
     }
 
-    /// Removes the noise of one picture. A gray network takes the channels of a colour picture one by one.
+    /// Removes the noise of one picture. A grey network takes the channels of a colour picture one by one.
     ///
     /// # Errors
-    /// When a colour network is given a gray picture, or a value is not finite.
+    /// When a colour network is given a grey picture, or a value is not finite.
     pub fn denoise(&self, noisy: &Image) -> Result<Image> {
         noisy.check_finite()?;
         let (channels, height, width) = noisy.shape();
         let mut data = match &self.kind {
             Kind::Network { engine, network } => denoise_image(engine.as_ref(), network, noisy)?.into_data(),
-            Kind::TotalVariation { gray, colour } => {
+            Kind::TotalVariation { grey, colour } => {
                 let (kind, lambda) = match noisy.kind() {
-                    Channels::Gray => (TotalVariation::Isotropic, *gray),
+                    Channels::Grey => (TotalVariation::Isotropic, *grey),
                     Channels::Rgb => (TotalVariation::Vectorial, *colour),
                 };
                 total_variation(noisy.data(), channels, height, width, lambda, kind, &TvParams::default())?.0
@@ -188,7 +189,7 @@ impl Denoiser {
         let (height, width) = (raster.height(), raster.width());
         match &self.kind {
             Kind::Network { engine, network } => {
-                let parts = Parts::new(network.architecture(), height, width, PART_BYTES);
+                let parts = Tiles::new(network.architecture(), height, width, TILE_BYTES);
                 let progress = watch.then(|| Progress::new(parts.count(), "denoising"));
                 let step = || progress.iter().for_each(Progress::step);
                 proxlift::denoise::denoise(engine, network, &mut raster, &parts, step)?;
@@ -231,7 +232,8 @@ fn check_tv_memory(channels: Channels, height: usize, width: usize) -> Result<()
 mod tests {
     use super::*;
     use proxlift::dataset::synthetic::dead_leaves;
-    use proxlift::network::{Architecture, Provenance};
+    use proxlift::model::Provenance;
+    use proxlift::network::Architecture;
 
     fn model(channels: usize) -> Model {
         let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels };
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn thresholds_scaled_with_the_contrast_give_the_scaled_result() {
-        let picture = dead_leaves(1, 0, 20, 30, Channels::Gray).unwrap();
+        let picture = dead_leaves(1, 0, 20, 30, Channels::Grey).unwrap();
         let mut double = picture.clone();
         double.data_mut().iter_mut().for_each(|v| *v *= 2.0);
         let once = Denoiser::from_model(model(1), None, 1.0).unwrap().denoise(&picture).unwrap();
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gray_network_takes_colour_channel_by_channel() {
+    fn a_grey_network_takes_colour_channel_by_channel() {
         let picture = dead_leaves(1, 0, 20, 30, Channels::Rgb).unwrap();
         let denoiser = Denoiser::from_model(model(1), None, 1.0).unwrap();
         let whole = denoiser.denoise(&picture).unwrap();
@@ -274,14 +276,14 @@ mod tests {
     #[test]
     fn total_variation_refuses_what_it_has_no_memory_for() {
         assert!(check_tv_memory(Channels::Rgb, 6000, 8000).is_ok());
-        let refused = check_tv_memory(Channels::Gray, 20_000, 20_000).unwrap_err().to_string();
+        let refused = check_tv_memory(Channels::Grey, 20_000, 20_000).unwrap_err().to_string();
         assert!(refused.contains("12.8 GB") && refused.contains("--model"), "{refused}");
     }
 
     #[test]
-    fn a_colour_network_refuses_gray() {
-        let picture = dead_leaves(1, 0, 20, 30, Channels::Gray).unwrap();
+    fn a_colour_network_refuses_grey() {
+        let picture = dead_leaves(1, 0, 20, 30, Channels::Grey).unwrap();
         let denoiser = Denoiser::from_model(model(3), None, 1.0).unwrap();
-        assert!(denoiser.denoise(&picture).unwrap_err().to_string().contains("gray"));
+        assert!(denoiser.denoise(&picture).unwrap_err().to_string().contains("grey"));
     }
 }

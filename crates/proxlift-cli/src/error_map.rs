@@ -43,8 +43,8 @@ mod tests {
         let map = error_map(&image, &above).unwrap();
         assert_eq!((map.plane(0)[2], map.plane(2)[2]), (0.8, 0.0));
         // In colour, errors that cancel are none.
-        let gray = Image::new(3, 1, 1, vec![0.5; 3]).unwrap();
+        let grey = Image::new(3, 1, 1, vec![0.5; 3]).unwrap();
         let tinted = Image::new(3, 1, 1, vec![0.6, 0.4, 0.5]).unwrap();
-        assert!(error_map(&gray, &tinted).unwrap().data().iter().all(|&v| (v - 1.0).abs() < 1e-6));
+        assert!(error_map(&grey, &tinted).unwrap().data().iter().all(|&v| (v - 1.0).abs() < 1e-6));
     }
 }

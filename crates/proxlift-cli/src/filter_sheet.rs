@@ -8,12 +8,12 @@ use proxlift::{Error, Result};
 const TILE: usize = 24;
 /// The width of the lines between tiles.
 const LINE: usize = 2;
-/// Their brightness: apart from the gray of a zero weight, and from what most weights have.
+/// Their brightness: apart from the grey of a zero weight, and from what most weights have.
 const LINE_VALUE: f32 = 0.16;
 /// The most pixels of a sheet.
 const MOST: usize = 1 << 26;
 
-/// Draws the filters `theta_0` (top) to `theta_K`. Middle gray is zero; black and white are minus and plus the largest
+/// Draws the filters `theta_0` (top) to `theta_K`. Middle grey is zero; black and white are minus and plus the largest
 /// weight of the row. The filters of a colour network are shown in colour, each channel on the same scale.
 ///
 /// # Errors

@@ -65,7 +65,7 @@ pub fn check_sigma_below_white(sigma: f64) -> proxlift::Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "--sigma is {sigma}, but white is 1 here: for {sigma} gray levels of 8 bits give --sigma {sigma}/255"
+        "--sigma is {sigma}, but white is 1 here: for {sigma} grey levels of 8 bits give --sigma {sigma}/255"
     )))
 }
 

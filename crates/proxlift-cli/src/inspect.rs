@@ -8,11 +8,13 @@ use crate::output;
 use crate::sensitivity::jacobian_norms;
 use crate::test_set::TestSet;
 use crate::train::data::centre;
+use proxlift::analysis::LipschitzBound;
 use proxlift::image::Channels;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
-use proxlift::models::Embedded;
-use proxlift::network::{Architecture, LipschitzBound, Model};
+use proxlift::model::BuiltIn;
+use proxlift::model::Model;
+use proxlift::network::Architecture;
 use proxlift::{Error, Result};
 use safetensors::SafeTensors;
 use serde_json::json;
@@ -40,7 +42,7 @@ pub struct Arguments {
     /// A model's file, or the name of a model built in [default: list those]
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// The model built in for colour pictures, not the one for gray
+    /// The model built in for colour pictures, not the one for grey
     #[arg(long, requires = "model")]
     colour: bool,
     /// A folder of clean pictures to measure the Jacobian at [default: 12 built-in ones]
@@ -49,7 +51,7 @@ pub struct Arguments {
     /// The seed of the noise on them
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Draw the filters: a row for each layer, a tile for each filter; gray is 0, white the row's largest weight
+    /// Draw the filters: a row for each layer, a tile for each filter; grey is 0, white the row's largest weight
     #[arg(long, value_name = "PNG", requires = "model")]
     filters: Option<PathBuf>,
     /// Replace the picture of the filters if there is one already
@@ -121,7 +123,7 @@ struct Measured {
 impl Measured {
     fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Self> {
         let sizes = model.network.architecture();
-        let channels = if sizes.channels == 1 { Channels::Gray } else { Channels::Rgb };
+        let channels = if sizes.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let pictures = TestSet::load_at_most(folder, channels, MEASURED.0)?;
         let side = side(&sizes);
         let noisy = pictures
@@ -151,8 +153,8 @@ fn list() -> anyhow::Result<()> {
         "{:<8} {:<9} {:>3} {:>3} {:>11}  trained for",
         "model", "pictures", "K", "J", "parameters"
     ))?;
-    for built_in in Embedded::ALL {
-        for (channels, pictures) in [(Channels::Gray, "gray"), (Channels::Rgb, "colour")] {
+    for built_in in BuiltIn::ALL {
+        for (channels, pictures) in [(Channels::Grey, "grey"), (Channels::Rgb, "colour")] {
             let model = built_in.load(channels)?;
             let sizes = model.network.architecture();
             let (name, parameters, sigma) =
@@ -168,8 +170,8 @@ fn list() -> anyhow::Result<()> {
 
 /// A model with the format version that its file states.
 fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
-    if let Some(built_in) = Embedded::named(name) {
-        let channels = if colour { Channels::Rgb } else { Channels::Gray };
+    if let Some(built_in) = BuiltIn::named(name) {
+        let channels = if colour { Channels::Rgb } else { Channels::Grey };
         return Ok((built_in.load(channels)?, version(built_in.bytes(channels))?));
     }
     let path = check_file(name)?;
@@ -220,7 +222,7 @@ fn print_json(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         "unrolling": model.network.unrolling,
         "bounded": model.network.bounded,
         "border": model.network.border,
-        "overstep": model.network.overstep,
+        "step_scale": model.network.step_scale,
         "knots": model.network.activation[0].pieces(),
         "steepest_activation": steepest(model),
         "receptive_field": 2 * sizes.receptive_radius() + 1,

@@ -12,7 +12,7 @@ pub struct Noise {
     pub sigma: f64,
     /// Whether white is 1, as in all pictures but float ones.
     white_is_one: bool,
-    /// Whether it is less than a gray level of 8 bits.
+    /// Whether it is less than a grey level of 8 bits.
     faint: bool,
 }
 

@@ -1,9 +1,11 @@
 //! How much of a small change of a picture comes through a network: norms of its Jacobian.
 
 use proxlift::Result;
-use proxlift::engine::{Cpu, Field};
+use proxlift::analysis::Jacobian;
+use proxlift::engine::Cpu;
+use proxlift::field::Field;
 use proxlift::image::Image;
-use proxlift::network::{Jacobian, Network};
+use proxlift::network::Network;
 use proxlift::operator::{NormParams, PowerState, spectral_norm};
 use rayon::prelude::*;
 

@@ -44,9 +44,9 @@ impl TestSet {
     }
 
     fn from_set(set: ImageSet, folder: Option<&Path>) -> Self {
-        if set.channels() == Channels::Rgb && set.images().iter().all(is_gray) {
+        if set.channels() == Channels::Rgb && set.images().iter().all(is_grey) {
             output::warn(
-                "the pictures are gray, but the model is for colour: three noisy copies are easier to denoise than one",
+                "the pictures are grey, but the model is for colour: three noisy copies are easier to denoise than one",
             );
         }
         Self { set, folder: folder.map(Path::to_path_buf) }
@@ -79,33 +79,33 @@ impl TestSet {
     }
 }
 
-/// What pictures must be read as for networks that take only the `needed` kinds: as these need, in gray if `gray`, else as the
+/// What pictures must be read as for networks that take only the `needed` kinds: as these need, in grey if `grey`, else as the
 /// first picture is.
 ///
 /// # Errors
 /// When the denoisers are for different kinds of pictures, or the folder cannot be read.
-pub fn channels(needed: &[Channels], gray: bool, folder: Option<&Path>) -> Result<Channels> {
-    if gray && needed.contains(&Channels::Rgb) {
-        return Err(Error::invalid("--gray with a model for colour: leave it out, or choose a gray model"));
+pub fn channels(needed: &[Channels], grey: bool, folder: Option<&Path>) -> Result<Channels> {
+    if grey && needed.contains(&Channels::Rgb) {
+        return Err(Error::invalid("--grey with a model for colour: leave it out, or choose a grey model"));
     }
-    if needed.contains(&Channels::Gray) && needed.contains(&Channels::Rgb) {
-        let reason = "some models are for gray pictures and some for colour: compare those of one kind";
+    if needed.contains(&Channels::Grey) && needed.contains(&Channels::Rgb) {
+        let reason = "some models are for grey pictures and some for colour: compare those of one kind";
         return Err(Error::invalid(reason));
     }
     match (needed.first(), folder) {
-        _ if gray => Ok(Channels::Gray),
+        _ if grey => Ok(Channels::Grey),
         (Some(&channels), _) => Ok(channels),
         (None, Some(folder)) => kind_of_first(folder),
-        (None, None) => Ok(Channels::Gray),
+        (None, None) => Ok(Channels::Grey),
     }
 }
 
-/// Gray or RGB as the first picture that can be read is; a folder without any is refused when the set is made.
+/// Grey or RGB as the first picture that can be read is; a folder without any is refused when the set is made.
 fn kind_of_first(folder: &Path) -> Result<Channels> {
     let readable = pictures_below(folder)?.into_iter().find_map(|path| io::read(path).ok());
-    Ok(readable.map_or(Channels::Gray, |picture| picture.image.kind()))
+    Ok(readable.map_or(Channels::Grey, |picture| picture.image.kind()))
 }
 
-fn is_gray(image: &Image) -> bool {
+fn is_grey(image: &Image) -> bool {
     image.plane(0) == image.plane(1) && image.plane(0) == image.plane(2)
 }

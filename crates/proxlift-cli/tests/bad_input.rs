@@ -28,7 +28,7 @@ fn pictures_that_are_none() {
 #[test]
 fn numbers_without_meaning() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     for command in [&["denoise", "a.png", "--method", "tv"][..], &["evaluate", "--method", "tv"]] {
         for value in ["-0.1", "NaN", "inf", "1/0", "25", "much"] {
             desk.refuses(&[command, &["--sigma", value]].concat(), &["--sigma"]);
@@ -44,7 +44,7 @@ fn numbers_without_meaning() {
 #[test]
 fn flags_that_do_not_fit() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     desk.model("m.safetensors", 1);
     desk.refuses(&["denoise", "a.png", "--lambda", "0.1"], &["--method"]);
     desk.refuses(&["denoise", "--method", "tv"], &["<IN>"]);
@@ -58,7 +58,7 @@ fn flags_that_do_not_fit() {
 #[test]
 fn models_that_are_none() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     let bytes = std::fs::read(desk.model("whole.safetensors", 1)).unwrap();
     std::fs::write(desk.path("cut.safetensors"), &bytes[..bytes.len() - 9]).unwrap();
     std::fs::write(desk.path("head.safetensors"), &bytes[..5]).unwrap();
@@ -75,7 +75,7 @@ fn models_that_are_none() {
 #[test]
 fn models_that_are_neither_file_nor_built_in() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     desk.model("m.safetensors", 1);
     let words = ["huge", "no such file", "small and best"];
     desk.refuses(&["denoise", "a.png", "--model", "huge"], &words);
@@ -85,19 +85,19 @@ fn models_that_are_neither_file_nor_built_in() {
 }
 
 #[test]
-fn a_colour_model_on_a_gray_picture() {
+fn a_colour_model_on_a_grey_picture() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     desk.model("rgb.safetensors", 3);
-    desk.refuses(&["denoise", "a.png", "--model", "rgb.safetensors"], &["a.png", "gray", "colour"]);
-    desk.refuses(&["evaluate", "--gray", "--model", "rgb.safetensors"], &["--gray"]);
+    desk.refuses(&["denoise", "a.png", "--model", "rgb.safetensors"], &["a.png", "grey", "colour"]);
+    desk.refuses(&["evaluate", "--grey", "--model", "rgb.safetensors"], &["--grey"]);
 }
 
 #[test]
 fn outputs_that_would_destroy() {
     let desk = Desk::new();
     for name in ["a.png", "b.png", "in/a.png", "in/deep/c.png", "twin/a.png", "old-denoised.png", "old.png"] {
-        desk.gray(name);
+        desk.grey(name);
     }
     let tv = |arguments: &[&'static str]| [&["denoise", "--method", "tv"], arguments].concat();
     desk.refuses(&tv(&["a.png", "-o", "a.png"]), &["a.png", "--overwrite"]);
@@ -119,7 +119,7 @@ fn outputs_that_would_destroy() {
 #[test]
 fn outputs_that_cannot_be_written() {
     let desk = Desk::new();
-    desk.gray("a.png");
+    desk.grey("a.png");
     desk.text("wall");
     desk.picture("alpha.png", Rgb, Depth::Eight, true);
     desk.model("m.safetensors", 1);

@@ -50,14 +50,14 @@ fn evaluate_reads_a_colour_folder_as_the_denoiser_needs() {
     desk.picture("set/a.png", Rgb, Depth::Sixteen, true);
     desk.picture("set/deep/b.tif", Rgb, Depth::Float, false);
     desk.text("set/broken.png");
-    desk.model("gray.safetensors", 1);
+    desk.model("grey.safetensors", 1);
     desk.model("rgb.safetensors", 3);
     let base = ["evaluate", "--data", "set", "--json"];
     let cases: [(&[&str], u64); 4] = [
-        (&["--model", "gray.safetensors"], 1),
+        (&["--model", "grey.safetensors"], 1),
         (&["--model", "rgb.safetensors"], 3),
         (&["--method", "tv"], 3),
-        (&["--method", "tv", "--gray"], 1),
+        (&["--method", "tv", "--grey"], 1),
     ];
     for (choice, channels) in cases {
         let (out, err) = desk.succeeds(&[&base, choice].concat());
@@ -70,11 +70,11 @@ fn evaluate_reads_a_colour_folder_as_the_denoiser_needs() {
 #[test]
 fn evaluate_takes_a_black_picture_without_a_score_at_its_own_peak() {
     let desk = Desk::new();
-    desk.gray("set/a.png");
+    desk.grey("set/a.png");
     let black = Picture::new(Image::zeros(1, 32, 40).unwrap(), Depth::Eight);
     io::write(desk.path("set/black.png"), &black).unwrap();
     let scores = json(
-        &desk.succeeds(&["evaluate", "--method", "tv", "--data", "set", "--gray", "--json", "--verbose"]).0,
+        &desk.succeeds(&["evaluate", "--method", "tv", "--data", "set", "--grey", "--json", "--verbose"]).0,
     );
     let of = |i: usize| &scores["per_image"][i];
     assert!(of(1)["psnr"].is_f64() && of(1)["psnr_image_peak"].is_null(), "{scores}");
@@ -148,10 +148,10 @@ fn inspect_shows_numbers_and_filters() {
 fn the_models_built_in_are_listed_shown_and_scored() {
     let desk = Desk::new();
     let (out, _) = desk.succeeds(&["inspect"]);
-    for built_in in ["small    gray", "small    colour", "best     gray", "best     colour"] {
+    for built_in in ["small    grey", "small    colour", "best     grey", "best     colour"] {
         assert!(out.contains(built_in), "{built_in} in {out}");
     }
-    for (colour, word) in [(&[][..], "gray"), (&["--colour"], "RGB")] {
+    for (colour, word) in [(&[][..], "grey"), (&["--colour"], "RGB")] {
         let (out, _) = desk.succeeds(&[&["inspect", "small"], colour].concat());
         assert!(out.contains(word), "{out}");
     }
@@ -163,7 +163,7 @@ fn the_models_built_in_are_listed_shown_and_scored() {
         assert!(scores["psnr"].as_f64().unwrap() > scores["noisy_psnr"].as_f64().unwrap() + 3.0, "{model}");
     }
     let (out, _) = desk.succeeds(&["evaluate", "--limit", "1"]);
-    assert!(out.contains("gray pictures (built-in)"), "{out}");
+    assert!(out.contains("grey pictures (built-in)"), "{out}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_curve_has_the_scores_of_each_level() {
 fn exported_pictures_are_those_that_were_denoised() {
     let desk = Desk::new();
     for name in ["set/a.png", "set/deep/b.c.png"] {
-        desk.gray(name);
+        desk.grey(name);
     }
     let scored = ["evaluate", "--method", "tv", "--data", "set", "--sigma", "25/255", "--seed", "3"];
     desk.succeeds(&[&scored[..], &["--export-noisy", "noisy"]].concat());
@@ -87,19 +87,19 @@ fn a_sheet_is_one_file_without_scripts() {
 #[test]
 fn comparisons_that_make_no_sense() {
     let desk = Desk::new();
-    desk.gray("set/a.png");
+    desk.grey("set/a.png");
     desk.text("other/a.txt");
     let small = Picture::new(Image::zeros(1, 20, 20).unwrap(), Depth::Eight);
     std::fs::create_dir(desk.path("small")).unwrap();
     io::write(desk.path("small/a.png"), &small).unwrap();
-    desk.model("gray.safetensors", 1);
+    desk.model("grey.safetensors", 1);
     desk.model("rgb.safetensors", 3);
     let with = |more: &[&'static str]| [&["compare", "--data", "set"], more].concat();
     desk.refuses(&with(&["--also", "x=other"]), &["other", "a.tif"]);
     desk.refuses(&with(&["--also", "x=small"]), &["a.png", "20 x 20"]);
     desk.refuses(&with(&["--also", "x=missing"]), &["missing", "folder"]);
-    desk.refuses(&with(&["--model", "gray.safetensors", "--model", "rgb.safetensors"]), &["gray", "colour"]);
-    desk.refuses(&with(&["--model", "gray.safetensors", "--model", "gray.safetensors"]), &["two columns"]);
+    desk.refuses(&with(&["--model", "grey.safetensors", "--model", "rgb.safetensors"]), &["grey", "colour"]);
+    desk.refuses(&with(&["--model", "grey.safetensors", "--model", "grey.safetensors"]), &["two columns"]);
     desk.refuses(&with(&["--show", "b"]), &["--show", "b"]);
     desk.refuses(&with(&["--show", "0"]), &["--show"]);
     desk.refuses(&with(&["-o", "no/such/sheet.html"]), &["no/such"]);

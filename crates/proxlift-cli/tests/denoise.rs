@@ -4,7 +4,7 @@ mod common;
 
 use common::{Desk, clean};
 use proxlift::evaluation::{Peak, psnr};
-use proxlift::image::Channels::{self, Gray, Rgb};
+use proxlift::image::Channels::{self, Grey, Rgb};
 use proxlift::image::io::{self, Depth};
 use std::path::Path;
 
@@ -16,11 +16,11 @@ fn score(path: &Path, channels: Channels) -> f64 {
 fn every_format_keeps_its_depth_and_alpha_and_loses_noise() {
     let desk = Desk::new();
     let cases = [
-        ("a.png", Gray, Depth::Eight, false),
+        ("a.png", Grey, Depth::Eight, false),
         ("b.png", Rgb, Depth::Eight, true),
-        ("c.png", Gray, Depth::Sixteen, true),
+        ("c.png", Grey, Depth::Sixteen, true),
         ("d.tif", Rgb, Depth::Sixteen, false),
-        ("e.tiff", Gray, Depth::Float, false),
+        ("e.tiff", Grey, Depth::Float, false),
         ("f.tif", Rgb, Depth::Float, true),
         ("g.jpg", Rgb, Depth::Eight, false),
         ("h.webp", Rgb, Depth::Eight, true),
@@ -42,7 +42,7 @@ fn every_format_keeps_its_depth_and_alpha_and_loses_noise() {
 #[test]
 fn float_pictures_are_not_clipped() {
     let desk = Desk::new();
-    desk.picture("a.tif", Gray, Depth::Float, false);
+    desk.picture("a.tif", Grey, Depth::Float, false);
     desk.succeeds(&["denoise", "a.tif", "--method", "tv", "--strength", "0"]);
     let (before, after) =
         (io::read(desk.path("a.tif")).unwrap(), io::read(desk.path("a-denoised.tif")).unwrap());
@@ -51,13 +51,13 @@ fn float_pictures_are_not_clipped() {
 }
 
 #[test]
-fn models_denoise_gray_and_colour() {
+fn models_denoise_grey_and_colour() {
     let desk = Desk::new();
-    desk.model("gray.safetensors", 1);
+    desk.model("grey.safetensors", 1);
     desk.model("rgb.safetensors", 3);
-    desk.gray("a.png");
+    desk.grey("a.png");
     desk.picture("b.png", Rgb, Depth::Sixteen, true);
-    for (model, picture) in [("gray", "a.png"), ("gray", "b.png"), ("rgb", "b.png")] {
+    for (model, picture) in [("grey", "a.png"), ("grey", "b.png"), ("rgb", "b.png")] {
         let (model, output) = (format!("{model}.safetensors"), format!("{model}-{picture}"));
         desk.succeeds(&["denoise", picture, "-o", &output, "--model", &model, "--threads", "2"]);
         let (before, after) = (io::read(desk.path(picture)).unwrap(), io::read(desk.path(&output)).unwrap());
@@ -72,11 +72,11 @@ fn models_denoise_gray_and_colour() {
 #[test]
 fn a_folder_keeps_its_structure_and_a_broken_file_is_skipped() {
     let desk = Desk::new();
-    desk.gray("in/a.png");
-    desk.gray("in/deep/er/b.PNG");
+    desk.grey("in/a.png");
+    desk.grey("in/deep/er/b.PNG");
     desk.text("in/deep/broken.png");
     desk.text("in/notes.txt");
-    desk.gray("in/.hidden.png");
+    desk.grey("in/.hidden.png");
     let output = desk.command(&["denoise", "in", "-o", "out", "--method", "tv"]).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{err}");
@@ -93,7 +93,7 @@ fn a_folder_keeps_its_structure_and_a_broken_file_is_skipped() {
 #[test]
 fn results_of_an_earlier_run_are_not_denoised_again() {
     let desk = Desk::new();
-    desk.gray("in/a.png");
+    desk.grey("in/a.png");
     desk.succeeds(&["denoise", "in", "--method", "tv", "-q"]);
     desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q"]);
     desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q", "--overwrite"]);
@@ -105,19 +105,19 @@ fn results_of_an_earlier_run_are_not_denoised_again() {
 #[test]
 fn the_input_is_replaced_when_told() {
     let desk = Desk::new();
-    let path = desk.gray("a.png");
-    let before = score(&path, Gray);
+    let path = desk.grey("a.png");
+    let before = score(&path, Grey);
     let (_, err) =
         desk.succeeds(&["--quiet", "denoise", "a.png", "-o", "a.png", "--overwrite", "--method", "tv"]);
     assert_eq!(err, "");
-    assert!(score(&path, Gray) > before + 3.0);
+    assert!(score(&path, Grey) > before + 3.0);
     assert_eq!(desk.contents().len(), 1, "no temporary file is left");
 }
 
 #[test]
 fn warnings_name_the_file() {
     let desk = Desk::new();
-    desk.picture("a.tif", Gray, Depth::Float, false);
+    desk.picture("a.tif", Grey, Depth::Float, false);
     let (_, err) = desk.succeeds(&["denoise", "a.tif", "-o", "b.png", "-q", "--method", "tv"]);
     assert!(err.starts_with("warning: b.png: ") && err.lines().count() == 1, "{err}");
 }
@@ -125,7 +125,7 @@ fn warnings_name_the_file() {
 #[test]
 fn float_pictures_of_another_scale_have_their_own_sigma() {
     let desk = Desk::new();
-    let mut picture = io::read(desk.picture("a.tif", Gray, Depth::Float, false)).unwrap();
+    let mut picture = io::read(desk.picture("a.tif", Grey, Depth::Float, false)).unwrap();
     picture.image.data_mut().iter_mut().for_each(|v| *v *= 1000.0);
     io::write(desk.path("big.tif"), &picture).unwrap();
     for choice in [["--method", "tv"], ["--model", "small"]] {
@@ -145,7 +145,7 @@ fn float_pictures_of_another_scale_have_their_own_sigma() {
 #[test]
 fn a_picture_alone_is_enough() {
     let desk = Desk::new();
-    for (name, channels) in [("a.png", Gray), ("b.png", Rgb)] {
+    for (name, channels) in [("a.png", Grey), ("b.png", Rgb)] {
         let input = desk.picture(name, channels, Depth::Eight, false);
         let (_, err) = desk.succeeds(&["denoise", name]);
         assert!(err.contains("noise estimated at sigma 0.") && err.contains("/255)"), "{err}");
@@ -179,10 +179,10 @@ fn a_clean_picture_is_hardly_changed() {
 #[test]
 fn a_model_that_does_not_know_its_noise_is_used_as_it_is() {
     let desk = Desk::new();
-    let mut model = proxlift::network::Model::load(desk.model("m.safetensors", 1)).unwrap();
+    let mut model = proxlift::model::Model::load(desk.model("m.safetensors", 1)).unwrap();
     model.sigma = 0.0;
     model.save(desk.path("m.safetensors")).unwrap();
-    let mut picture = io::read(desk.picture("a.tif", Gray, Depth::Float, false)).unwrap();
+    let mut picture = io::read(desk.picture("a.tif", Grey, Depth::Float, false)).unwrap();
     let (_, err) = desk.succeeds(&["denoise", "a.tif", "--model", "m.safetensors"]);
     assert!(err.starts_with("wrote ") && !err.contains("estimated"), "{err}");
     picture.image.data_mut().iter_mut().for_each(|v| *v *= 1000.0);

@@ -144,10 +144,10 @@ fn what_is_done_is_not_done_again() {
 fn other_pictures_are_another_experiment_and_lose_nothing() {
     let desk = Desk::new();
     for i in 0..9 {
-        desk.gray(&format!("data/{i}.png"));
+        desk.grey(&format!("data/{i}.png"));
     }
     for i in 0..5 {
-        desk.gray(&format!("test/{i}.png"));
+        desk.grey(&format!("test/{i}.png"));
     }
     let only = ["--only", "figure1", "--out", "a"];
     desk.succeeds(&tiny(&only));
@@ -179,7 +179,7 @@ fn bad_input_gets_one_sentence() {
     let desk = Desk::new();
     desk.text("texts/a.txt");
     desk.text("file");
-    desk.gray("few/a.png");
+    desk.grey("few/a.png");
     desk.text("old/reproduce.json");
     std::fs::write(desk.path("old/reproduce.json"), r#"{"format": 1, "program": "0.0.9"}"#).unwrap();
     let refuses = |more: &[&str], words: &[&str]| desk.refuses(&tiny(&[&["-q"], more].concat()), words);

@@ -5,7 +5,7 @@ mod common;
 
 use common::Desk;
 use proxlift::image::io;
-use proxlift::network::Model;
+use proxlift::model::Model;
 
 /// A network and a training that take no time.
 const TINY: &[&str] = &[
@@ -92,9 +92,9 @@ fn the_written_settings_repeat_the_run_and_flags_win_over_files() {
 fn folders_of_pictures_are_trained_and_scored_on() {
     let desk = Desk::new();
     for i in 0..3 {
-        desk.gray(&format!("data/{i}.png"));
+        desk.grey(&format!("data/{i}.png"));
     }
-    desk.gray("test/0.png");
+    desk.grey("test/0.png");
     let (out, err) =
         desk.succeeds(&tiny(&["--data", "data", "--test", "test", "--channels", "3", "--out", "a"]));
     assert!(err.contains("2 pictures of data, 1 held out") && out.contains("On 1 pictures of"), "{out}{err}");
@@ -115,7 +115,7 @@ fn persistent_u_says_its_memory() {
 #[test]
 fn the_history_holds_the_blocks_of_the_energy_and_the_test_set_when_asked() {
     let desk = Desk::new();
-    desk.gray("test/0.png");
+    desk.grey("test/0.png");
     let more = ["--preset", "paper", "--test", "test", "--test-every", "2", "--out", "a"];
     desk.succeeds(&tiny(&more));
     for (i, line) in read(&desk, "a/history.jsonl").lines().enumerate() {

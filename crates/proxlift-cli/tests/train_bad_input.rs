@@ -49,8 +49,8 @@ fn settings_without_sense() {
 fn data_that_cannot_be_used() {
     let desk = Desk::new();
     desk.text("texts/a.txt");
-    desk.gray("small/a.png");
-    desk.gray("small/b.png");
+    desk.grey("small/a.png");
+    desk.grey("small/b.png");
     refuses(&desk, &["--data", "absent"], &["absent"]);
     refuses(&desk, &["--data", "texts"], &["texts", "no PNG"]);
     refuses(&desk, &["--test", "texts"], &["texts", "no PNG"]);

@@ -23,7 +23,7 @@ const TINY: &[&str] = &[
 /// A folder with a small test set, which is quickly scored.
 fn desk() -> Desk {
     let desk = Desk::new();
-    desk.gray("test/a.png");
+    desk.grey("test/a.png");
     desk
 }
 
@@ -40,7 +40,7 @@ const KINDS: &[&[&str]] = &[
         "2",
         "--border",
         "3",
-        "--overstep",
+        "--step-scale",
         "4",
     ],
     &["--preset", "paper"],

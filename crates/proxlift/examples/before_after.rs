@@ -12,7 +12,7 @@ use proxlift::engine::Cpu;
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::io::{Depth, Picture, write};
 use proxlift::image::{Channels, Image, noise};
-use proxlift::network::Model;
+use proxlift::model::Model;
 use proxlift::solver::{TotalVariation, TvParams, total_variation};
 
 const SIGMA: f32 = 0.1;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("give the picture to write")?;
     let model = arguments.next().map(Model::load).transpose()?;
-    let set = ImageSet::embedded_test(ROWS, SIZE, Channels::Gray, 1)?;
+    let set = ImageSet::embedded_test(ROWS, SIZE, Channels::Grey, 1)?;
     let width = 3 * SIZE + 2 * GAP;
     let height = ROWS * (SIZE + GAP) - GAP;
     let mut sheet = vec![1.0; width * height];

@@ -4,7 +4,7 @@
 //! cargo run --release --example noise_level -- DIR
 //! ```
 //!
-//! Adds noise to every picture of the folder, in gray and in colour, as it is and as an 8-bit file would hold it, and
+//! Adds noise to every picture of the folder, in grey and in colour, as it is and as an 8-bit file would hold it, and
 //! prints the mean of the relative errors, their bias, and the share of pictures within 8 %.
 
 use proxlift::dataset::ImageSet;
@@ -15,7 +15,7 @@ use std::time::Instant;
 fn main() -> proxlift::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     println!("pictures  stored  sigma   mean error      bias  within 8 %     ms");
-    for channels in [Channels::Gray, Channels::Rgb] {
+    for channels in [Channels::Grey, Channels::Rgb] {
         let set = ImageSet::from_folder(&folder, channels)?;
         for stored in [false, true] {
             for sigma in [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3] {
@@ -40,7 +40,7 @@ fn row(set: &ImageSet, channels: Channels, stored: bool, sigma: f32) -> proxlift
     let count = found.len() as f64;
     let mean = |of: &dyn Fn(f64) -> f64| found.iter().map(|&v| of(v)).sum::<f64>() / count;
     let ms = 1e3 * seconds / count;
-    let kind = if channels == Channels::Gray { "gray" } else { "colour" };
+    let kind = if channels == Channels::Grey { "grey" } else { "colour" };
     let depth = if stored { "8 bits" } else { "float" };
     let sigma = f64::from(sigma);
     if sigma == 0.0 {

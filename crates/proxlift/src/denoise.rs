@@ -3,8 +3,9 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a part sees all
 //! that its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
-use crate::engine::cpu::parts::{Cut, Parts};
-use crate::engine::{Cpu, Engine, Field};
+use crate::engine::cpu::tiles::{Cut, Tiles};
+use crate::engine::{Cpu, Engine};
+use crate::field::Field;
 use crate::image::io::Raster;
 use crate::image::{Channels, Image};
 use crate::network::Network;
@@ -14,10 +15,10 @@ use std::ops::Range;
 /// Denoises `raster` in the given `parts`, calling `done` after each.
 ///
 /// Takes the memory of a part, and of two copies of a row of parts in the depth of the picture. A network for
-/// gray pictures takes the channels of a colour picture one by one. Alpha stays.
+/// grey pictures takes the channels of a colour picture one by one. Alpha stays.
 ///
 /// # Errors
-/// When the network was made for colour and the picture is gray.
+/// When the network was made for colour and the picture is grey.
 ///
 /// # Panics
 /// When the parts are those of another size.
@@ -25,7 +26,7 @@ pub fn denoise(
     engine: &Cpu,
     network: &Network<f32>,
     raster: &mut Raster,
-    parts: &Parts,
+    parts: &Tiles,
     mut done: impl FnMut(),
 ) -> Result<()> {
     let architecture = network.architecture();
@@ -50,7 +51,7 @@ pub fn denoise(
             let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
             let mut output = Field::zeros(samples, architecture.channels, grid);
             let wanted = (inside(rows, above), inside(columns, left));
-            engine.denoise_part(network, &z, wanted.clone(), &mut output);
+            engine.denoise_tile(network, &z, wanted.clone(), &mut output);
             let data = output.crop(wanted.0, wanted.1);
             let part = Image::new(channels, rows.wanted.len(), columns.wanted.len(), data)?;
             result.put((0, columns.wanted.start), &part);
@@ -77,10 +78,10 @@ fn inside(cut: &Cut, before: usize) -> Range<usize> {
     start..start + cut.wanted.len()
 }
 
-/// Denoises a picture at once. A network for gray pictures takes the channels of a colour picture one by one.
+/// Denoises a picture at once. A network for grey pictures takes the channels of a colour picture one by one.
 ///
 /// # Errors
-/// When the network was made for colour and the picture is gray.
+/// When the network was made for colour and the picture is grey.
 pub fn denoise_image(engine: &dyn Engine<f32>, network: &Network<f32>, noisy: &Image) -> Result<Image> {
     check_channels(network, noisy.kind())?;
     let architecture = network.architecture();
@@ -99,12 +100,12 @@ pub fn denoise_image(engine: &dyn Engine<f32>, network: &Network<f32>, noisy: &I
 /// Checks that a network can denoise pictures of such `channels`.
 ///
 /// # Errors
-/// When it was made for colour and they are gray.
+/// When it was made for colour and they are grey.
 pub fn check_channels(network: &Network<f32>, channels: Channels) -> Result<()> {
     if channels.count() >= network.architecture().channels {
         return Ok(());
     }
     Err(Error::invalid(
-        "the picture is gray, but the model was trained on colour: use a gray model or convert the picture to RGB",
+        "the picture is grey, but the model was trained on colour: use a grey model or convert the picture to RGB",
     ))
 }

@@ -9,7 +9,8 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::Real;
-use crate::engine::{Engine, Field, Grid};
+use crate::engine::Engine;
+use crate::field::{Field, Grid};
 use crate::operator::sum::{inner, squared, sum2};
 use crate::operator::{Filters, LinearOperator};
 use crate::prox::Prox;
@@ -73,7 +74,7 @@ impl<T: Real> LinearOperator<T> for Convolved<'_, T> {
 
     fn apply(&self, x: &[T], y: &mut [T]) {
         let mut u = self.field(self.theta.features(), y);
-        self.engine.lift(self.theta, &self.field(self.theta.channels(), x), &mut u);
+        self.engine.analyse(self.theta, &self.field(self.theta.channels(), x), &mut u);
         Self::read(&u, y);
     }
 

@@ -8,17 +8,20 @@
 //!
 //! `docs/notation.md` maps every symbol of the paper to its name here.
 
+pub mod analysis;
 pub mod dataset;
 pub mod denoise;
 pub mod engine;
 pub mod error;
 pub mod evaluation;
+pub mod field;
 pub mod image;
 pub mod laws;
-pub mod models;
+pub mod model;
 pub mod network;
 pub mod operator;
 pub mod prox;
+pub mod random;
 pub mod real;
 pub mod solver;
 pub mod training;

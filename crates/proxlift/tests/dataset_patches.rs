@@ -41,7 +41,7 @@ fn the_eight_symmetries_differ() {
 
 #[test]
 fn patches_cycle_through_the_images_and_lie_inside() {
-    for channels in [Channels::Gray, Channels::Rgb] {
+    for channels in [Channels::Grey, Channels::Rgb] {
         let set = set(&[(9, 7), (5, 5), (12, 30)], channels);
         let plain = Patches::new(set.clone(), PatchSpec { augment: false, ..SPEC }).unwrap();
         let augmented = Patches::new(set.clone(), SPEC).unwrap();
@@ -63,7 +63,7 @@ fn patches_cycle_through_the_images_and_lie_inside() {
 
 #[test]
 fn noise_is_fresh_in_each_epoch_and_otherwise_repeats() {
-    let set = Arc::new(ImageSet::embedded_train(6, 40, Channels::Gray, 1).unwrap());
+    let set = Arc::new(ImageSet::embedded_train(6, 40, Channels::Grey, 1).unwrap());
     let patches = Patches::new(set, PatchSpec { size: 32, ..SPEC }).unwrap();
     let all: Vec<usize> = (0..40).collect();
     let (x, z) = fill(&patches, &all, 3);
@@ -81,7 +81,7 @@ fn noise_is_fresh_in_each_epoch_and_otherwise_repeats() {
 
 #[test]
 fn small_images_are_passed_over() {
-    let mixed = set(&[(4, 30), (6, 6), (30, 4)], Channels::Gray);
+    let mixed = set(&[(4, 30), (6, 6), (30, 4)], Channels::Grey);
     let patches = Patches::new(mixed.clone(), SPEC).unwrap();
     let (x, _) = fill(&patches, &(0..40).collect::<Vec<_>>(), 0);
     assert!(x.iter().all(|v| (10_000.0..20_000.0).contains(v)));

@@ -24,7 +24,7 @@ fn folders_are_read_in_order_and_broken_files_skipped() {
     std::fs::write(path("notes.txt"), "not an image").unwrap();
     std::fs::write(path("._c.png"), "left by another system").unwrap();
 
-    let set = ImageSet::from_folder(folder.path(), Channels::Gray).unwrap();
+    let set = ImageSet::from_folder(folder.path(), Channels::Grey).unwrap();
     let names: Vec<_> =
         set.names().iter().map(|n| n.strip_prefix(folder.path()).unwrap().to_owned()).collect();
     assert_eq!(names, ["a.tif", "b/y.PNG", "b/z.webp", "c.png"].map(std::path::PathBuf::from));
@@ -42,7 +42,7 @@ fn a_few_images_of_a_folder_are_evenly_spaced() {
         write(folder.path().join(format!("{i}.png")), &plain(0.5, 4, 4 + i)).unwrap();
     }
     let widths = |most| {
-        let set = ImageSet::spaced(folder.path(), Channels::Gray, most).unwrap();
+        let set = ImageSet::spaced(folder.path(), Channels::Grey, most).unwrap();
         set.images().iter().map(Image::width).collect::<Vec<_>>()
     };
     assert_eq!(widths(3), [4, 7, 10]);
@@ -55,7 +55,7 @@ fn a_few_images_of_a_folder_are_evenly_spaced() {
 #[test]
 fn folders_without_images_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let reason = |path| ImageSet::from_folder(path, Channels::Gray).unwrap_err().to_string();
+    let reason = |path| ImageSet::from_folder(path, Channels::Grey).unwrap_err().to_string();
     assert!(reason(folder.path().to_owned()).contains("no PNG"));
     assert!(reason(folder.path().join("missing")).contains("missing"));
     std::fs::write(folder.path().join("bad.jpg"), "").unwrap();
@@ -64,7 +64,7 @@ fn folders_without_images_are_refused() {
 
 #[test]
 fn every_nth_image_is_held_out() {
-    let set = ImageSet::embedded_train(7, 8, Channels::Gray, 3).unwrap();
+    let set = ImageSet::embedded_train(7, 8, Channels::Grey, 3).unwrap();
     let (rest, held) = set.clone().hold_out(3).unwrap();
     assert_eq!((rest.len(), held.len()), (4, 3));
     assert_eq!((&held.images()[1], &rest.images()[2]), (&set.images()[3], &set.images()[4]));
@@ -80,9 +80,9 @@ fn synthetic_images_do_not_depend_on_threads_or_company() {
     assert!(one.images()[12] != one.images()[13]);
     assert!(one.images()[0] != ImageSet::embedded_train(1, 24, Channels::Rgb, 6).unwrap().images()[0]);
     assert!(one.images()[0] != ImageSet::embedded_test(1, 24, Channels::Rgb, 5).unwrap().images()[0]);
-    assert!(dead_leaves(1, 0, 0, 5, Channels::Gray).is_err());
-    assert!(ImageSet::embedded_train(0, 8, Channels::Gray, 1).is_err());
-    assert_eq!(dead_leaves(1, 0, 33, 17, Channels::Gray).unwrap().shape(), (1, 33, 17));
+    assert!(dead_leaves(1, 0, 0, 5, Channels::Grey).is_err());
+    assert!(ImageSet::embedded_train(0, 8, Channels::Grey, 1).is_err());
+    assert_eq!(dead_leaves(1, 0, 33, 17, Channels::Grey).unwrap().shape(), (1, 33, 17));
 }
 
 /// Networks trained on these images are published with their seed.
@@ -93,7 +93,7 @@ fn synthetic_bits_are_pinned() {
             (h ^ u64::from(v.to_bits())).wrapping_mul(0x0100_0000_01b3)
         })
     };
-    let hashes = [Channels::Gray, Channels::Rgb].map(|c| hash(&dead_leaves(2024, 7, 48, 40, c).unwrap()));
+    let hashes = [Channels::Grey, Channels::Rgb].map(|c| hash(&dead_leaves(2024, 7, 48, 40, c).unwrap()));
     assert_eq!(hashes, [0xcf76_028a_718a_0664, 0x10f6_60fc_1f77_5323], "{hashes:x?}");
 }
 
@@ -103,7 +103,7 @@ fn synthetic_bits_are_pinned() {
 /// distance.
 #[test]
 fn synthetic_statistics_resemble_photographs() {
-    let set = ImageSet::embedded_train(300, 64, Channels::Gray, 1).unwrap();
+    let set = ImageSet::embedded_train(300, 64, Channels::Grey, 1).unwrap();
     let differences = |lag: usize| -> Vec<f64> {
         let lines = set.images().iter().flat_map(|i| i.data().chunks_exact(64));
         lines.flat_map(|l| l.iter().zip(&l[lag..]).map(|(a, b)| f64::from((a - b).abs()))).collect()
@@ -138,5 +138,5 @@ fn synthetic_statistics_resemble_photographs() {
     let mut values: Vec<f32> = set.images().iter().flat_map(|i| i.data().iter().copied()).collect();
     values.sort_by(f32::total_cmp);
     let at = |percent: usize| values[values.len() * percent / 100];
-    assert!(at(5) < 0.2 && (0.35..0.6).contains(&at(50)) && at(95) > 0.75, "gray levels are not spread");
+    assert!(at(5) < 0.2 && (0.35..0.6).contains(&at(50)) && at(95) > 0.75, "grey levels are not spread");
 }

@@ -1,6 +1,7 @@
 //! The fast engine against the plain one: every operation, over odd sizes, borders, kernels and channels.
 
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reference, Reverse};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::field::{Field, Grid};
 use proxlift::network::{Activation, Architecture, Network, Unrolling};
 use proxlift::operator::Filters;
 
@@ -49,7 +50,7 @@ fn family(architecture: Architecture) -> Vec<Network<f32>> {
         learned(architecture),
         Network { border: 2, ..unrolled(Unrolling::Inertial) },
         unrolled(Unrolling::ChambollePock),
-        Network { bounded: true, ..unrolled(Unrolling::StronglyConvex) },
+        Network { bounded: true, ..unrolled(Unrolling::ChambollePockAccelerated) },
     ]
 }
 
@@ -104,7 +105,7 @@ fn every_operation_equals_the_reference() {
                 let blank = || (Field::zeros(samples, architecture.features, grid), z.clone());
                 let run = |engine: &dyn Engine<f32>| {
                     let (mut lifted, mut residual) = blank();
-                    engine.lift(&net.theta[0], &z, &mut lifted);
+                    engine.analyse(&net.theta[0], &z, &mut lifted);
                     engine.residual(net.last(), &u, &z, &mut residual);
                     let (mut v, mut r) = blank();
                     engine.layer(layer, &u, &z, &mut r, &mut v);
@@ -124,10 +125,11 @@ fn every_operation_equals_the_reference() {
                         .collect();
                     fields.push((CLOSE, gradient.weights().to_vec()));
                     fields.push((CLOSE, penalty.iter().map(|p| *p as f32).collect()));
-                    for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.3 }] {
+                    for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu: 0.3 }] {
                         let mut gradients = Gradients::zeros(&net, samples).with_activations(&net);
                         engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
-                        let tolerance = if rule == Reverse::Backprop || net.bounded { JUMPS } else { CLOSE };
+                        let tolerance =
+                            if rule == ReverseRule::Backprop || net.bounded { JUMPS } else { CLOSE };
                         fields.push((CLOSE, gradients.loss.iter().map(|l| *l as f32).collect()));
                         let theta = gradients.theta.iter().map(|t| t.weights().to_vec());
                         let activation = gradients.activation.into_iter().flat_map(|g| [g.knots, g.slopes]);
@@ -181,8 +183,10 @@ fn a_training_pass_gives_the_same_bits_for_any_number_of_threads() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut gradients = Gradients::zeros(&net, 7).with_activations(&net);
-        pool.install(|| Cpu::new().training_pass(&net, Reverse::Lifted { mu: 0.1 }, &z, &x, &mut gradients))
-            .unwrap();
+        pool.install(|| {
+            Cpu::new().training_pass(&net, ReverseRule::Lifted { mu: 0.1 }, &z, &x, &mut gradients)
+        })
+        .unwrap();
         let theta: Vec<f32> = gradients.theta.iter().flat_map(|t| t.weights().to_vec()).collect();
         (theta, gradients.activation, gradients.loss)
     };

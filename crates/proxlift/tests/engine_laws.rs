@@ -1,12 +1,14 @@
 //! The engines through the public laws: adjoints, gradients, the order of samples, the number of threads; and what
 //! they refuse.
 
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::field::Field;
 use proxlift::laws::{
     Convolved, adjoint_mismatch, correlation_mismatch, max_relative_difference, random_field,
     same_bits_for_threads,
 };
-use proxlift::network::{Architecture, Model, Network, Provenance};
+use proxlift::model::{Model, Provenance};
+use proxlift::network::{Architecture, Network};
 use proxlift::operator::{Convolution, Filters, FiniteDifferences, LinearOperator};
 use proxlift::training::Lifted;
 use proxlift::{Real, Result};
@@ -34,7 +36,7 @@ fn laws_hold<T: Real>(engine: &dyn Engine<T>, tolerance: f64) {
     let mut counts = [false; 18];
     for_each_shape::<T>(|theta, samples, height, width| {
         counts[theta.features()] = true;
-        let grid = proxlift::engine::Grid::new(height, width, theta.radius()).unwrap();
+        let grid = proxlift::field::Grid::new(height, width, theta.radius()).unwrap();
         let op = Convolved { engine, theta, samples, grid };
         let case = || {
             let (j, c, k) = (theta.features(), theta.channels(), theta.size());
@@ -85,9 +87,9 @@ impl Engine<f64> for Broken {
     fn name(&self) -> String {
         "broken".into()
     }
-    fn lift(&self, theta: &Filters<f64>, z: &Field<f64>, u: &mut Field<f64>) {
+    fn analyse(&self, theta: &Filters<f64>, z: &Field<f64>, u: &mut Field<f64>) {
         let last = u.at(0, 0, 0, 0);
-        Reference.lift(theta, z, u);
+        Reference.analyse(theta, z, u);
         match self.0 {
             Fault::Border => *u.at_mut(0, 0, 0, 0) += 0.1 * z.at(0, 0, 0, 0),
             Fault::Gap => {
@@ -138,7 +140,7 @@ impl Engine<f64> for Broken {
     fn training_pass(
         &self,
         _: &Network<f64>,
-        _: Reverse<f64>,
+        _: ReverseRule<f64>,
         _: &Field<f64>,
         _: &Field<f64>,
         _: &mut Gradients<f64>,
@@ -150,7 +152,7 @@ impl Engine<f64> for Broken {
 #[test]
 fn the_laws_see_a_broken_engine() {
     let theta = Filters::new(2, 1, 3, random_field(18, 1)).unwrap();
-    let grid = proxlift::engine::Grid::new(4, 5, 1).unwrap();
+    let grid = proxlift::field::Grid::new(4, 5, 1).unwrap();
     for fault in [Fault::Border, Fault::Gap, Fault::Forgotten, Fault::Correlation] {
         let op = Convolved { engine: &Broken(fault), theta: &theta, samples: 2, grid };
         let mismatch = adjoint_mismatch(&op, 3).max(correlation_mismatch(&op, 0.5, 5));
@@ -204,7 +206,7 @@ fn the_order_and_the_company_of_samples_change_no_bit() {
             let mut penalty = vec![0.0; order.len()];
             engine.bregman(net.layer(1), &u, &v, &mut penalty);
             let mut gradients = Gradients::zeros(&net, order.len());
-            engine.training_pass(&net, Reverse::Lifted { mu: 0.2 }, &z, &x, &mut gradients).unwrap();
+            engine.training_pass(&net, ReverseRule::Lifted { mu: 0.2 }, &z, &x, &mut gradients).unwrap();
             let sample = |s: usize| {
                 let numbers = [&output, &v, &back].into_iter().flat_map(|field| field.sample(s));
                 let mut bits: Vec<u64> = numbers.map(|x| u64::from(x.to_bits())).collect();
@@ -245,7 +247,7 @@ fn the_number_of_threads_changes_no_bit() {
             engine.denoise(&small, &large, &mut output);
             output.data().to_vec()
         });
-        for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.1 }] {
+        for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu: 0.1 }] {
             check("training pass", &|| {
                 let mut gradients = Gradients::zeros(&net, 7);
                 engine.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
@@ -352,7 +354,7 @@ fn numbers_out_of_range_get_a_sentence() {
 fn batches_that_do_not_fit_get_a_sentence() {
     let net = network(SHAPE);
     let good = random_batch(SHAPE, 2, 3, 1);
-    let gray = random_batch(SHAPE, 2, 1, 1);
+    let grey = random_batch(SHAPE, 2, 1, 1);
     let wide = Field::zeros(2, 3, Architecture { kernel: 5, ..SHAPE }.grid(19, 22).unwrap());
     let single = random_batch(SHAPE, 1, 3, 1);
     let larger = Field::zeros(2, 3, SHAPE.grid(19, 23).unwrap());
@@ -360,27 +362,27 @@ fn batches_that_do_not_fit_get_a_sentence() {
     for engine in engines {
         let pass = |z: &Field<f32>, x: &Field<f32>, samples: usize| {
             let mut gradients = Gradients::zeros(&net, samples);
-            engine.training_pass(&net, Reverse::Backprop, z, x, &mut gradients)
+            engine.training_pass(&net, ReverseRule::Backprop, z, x, &mut gradients)
         };
         assert!(pass(&good, &good, 2).is_ok());
-        explains(pass(&gray, &good, 2), &["1 channels", "3"]);
-        explains(pass(&good, &gray, 2), &["1 channels", "3"]);
+        explains(pass(&grey, &good, 2), &["1 channels", "3"]);
+        explains(pass(&good, &grey, 2), &["1 channels", "3"]);
         explains(pass(&wide, &wide, 2), &["kernel size"]);
         explains(pass(&good, &single, 2), &["2 images", "1 of"]);
         explains(pass(&good, &larger, 2), &["22x19", "23x19"]);
         explains(pass(&good, &good, 1), &["batch of 1", "2 samples"]);
         explains(pass(&good, &good, 3), &["batch of 3", "2 samples"]);
         let mut foreign = Gradients::zeros(&network(Architecture { depth: 5, ..SHAPE }), 2);
-        let refused = engine.training_pass(&net, Reverse::Backprop, &good, &good, &mut foreign);
+        let refused = engine.training_pass(&net, ReverseRule::Backprop, &good, &good, &mut foreign);
         explains(refused, &["another shape"]);
         // Where there is no Result, the same sentences come from assertions.
-        for (z, output) in [(&gray, &gray), (&good, &single), (&wide, &wide)] {
+        for (z, output) in [(&grey, &grey), (&good, &single), (&wide, &wide)] {
             let denoise = || engine.denoise(&net, z, &mut output.clone());
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(denoise)).is_err());
         }
     }
     explains(Lifted::new(&net, good.clone(), single), &["2 images", "1 of"]);
-    explains(Lifted::new(&net, gray.clone(), good.clone()), &["1 channels", "3"]);
-    explains(Lifted::new(&net, good.clone(), gray), &["1 channels", "3"]);
+    explains(Lifted::new(&net, grey.clone(), good.clone()), &["1 channels", "3"]);
+    explains(Lifted::new(&net, good.clone(), grey), &["1 channels", "3"]);
     explains(Lifted::new(&net, wide.clone(), wide), &["kernel size"]);
 }

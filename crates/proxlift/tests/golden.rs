@@ -2,7 +2,8 @@
 //!
 //! `reference/golden.py` made the files.
 
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::field::Field;
 use proxlift::network::{Architecture, Network};
 use proxlift::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
 use proxlift::prox::{BoxClip, Prox, Relu, SoftThreshold};
@@ -81,7 +82,7 @@ fn check_unfolded<T: Real>(engine: &dyn Engine<T>, tolerance: f64) {
         golden.check("network_output", &output.to_planar(), tolerance);
 
         let mut gradients = Gradients::zeros(&network, z.samples());
-        engine.training_pass(&network, Reverse::Backprop, &z, &x, &mut gradients).unwrap();
+        engine.training_pass(&network, ReverseRule::Backprop, &z, &x, &mut gradients).unwrap();
         golden.check("loss", &gradients.loss, tolerance);
         for (k, theta) in gradients.theta.iter().enumerate() {
             golden.check(&format!("backprop_theta_{k}"), theta.weights(), tolerance);

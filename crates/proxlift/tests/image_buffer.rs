@@ -1,8 +1,8 @@
 //! The planar buffer and its noise.
 
 use proxlift::image::noise::{add_gaussian, fill_gaussian};
-use proxlift::image::random::{Purpose, below, shuffle, stream};
 use proxlift::image::{Channels, Image};
+use proxlift::random::{Purpose, below, shuffle, stream};
 
 #[test]
 fn shapes_are_checked() {
@@ -17,11 +17,11 @@ fn shapes_are_checked() {
 #[test]
 fn luma_is_rec_601_and_not_rounded() {
     let image = Image::new(3, 1, 2, vec![1.0, 0.1, 0.0, 0.2, 0.0, 0.3]).unwrap();
-    let gray = image.to_gray();
-    assert_eq!(gray.channels(), 1);
-    assert!((gray.data()[0] - 0.299).abs() < 1e-7 && (gray.data()[1] - 0.1815).abs() < 1e-7);
-    assert_eq!(gray.to_gray(), gray);
-    assert_eq!(gray.clone().into_channels(Channels::Rgb).plane(2), gray.data());
+    let grey = image.to_grey();
+    assert_eq!(grey.channels(), 1);
+    assert!((grey.data()[0] - 0.299).abs() < 1e-7 && (grey.data()[1] - 0.1815).abs() < 1e-7);
+    assert_eq!(grey.to_grey(), grey);
+    assert_eq!(grey.clone().into_channels(Channels::Rgb).plane(2), grey.data());
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn lossless_formats_return_every_bit() {
         for &depth in depths {
             for (channels, alpha) in [(1, false), (1, true), (3, false), (3, true)] {
                 if extension == "webp" && channels == 1 {
-                    continue; // WebP has no gray: see below
+                    continue; // WebP has no grey: see below
                 }
                 let path = folder.path().join(format!("picture.{extension}"));
                 let written = picture(channels, alpha, depth);
@@ -56,7 +56,7 @@ fn all_sixteen_bit_values_survive() {
 }
 
 #[test]
-fn webp_returns_gray_as_equal_planes() {
+fn webp_returns_grey_as_equal_planes() {
     let written = picture(1, true, Depth::Eight);
     let back = decode(&encode(&written, Format::WebP).unwrap(), &Limits::default()).unwrap();
     assert_eq!(back.image.channels(), 3);

@@ -2,9 +2,11 @@
 #![allow(missing_docs)]
 
 use proxlift::Real;
-use proxlift::engine::{Cpu, Engine, Field, Reference};
+use proxlift::analysis::Jacobian;
+use proxlift::engine::{Cpu, Engine, Reference};
+use proxlift::field::Field;
 use proxlift::laws::{adjoint_mismatch, random_field};
-use proxlift::network::{Architecture, Jacobian, Network, Unrolling};
+use proxlift::network::{Architecture, Network, Unrolling};
 use proxlift::operator::{LinearOperator, NormParams, PowerState, spectral_norm};
 
 fn network<T: Real>(channels: usize, lambda: f64) -> Network<T> {
@@ -16,7 +18,7 @@ fn network<T: Real>(channels: usize, lambda: f64) -> Network<T> {
 /// The network unrolled from every algorithm, learned, free and bounded.
 fn family(channels: usize) -> Vec<Network<f64>> {
     use Unrolling::*;
-    let all = [DualForwardBackward, Inertial, ChambollePock, StronglyConvex].into_iter();
+    let all = [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated].into_iter();
     all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))
         .map(|(unrolling, bounded)| Network { unrolling, bounded, ..network(channels, 0.1).with_knots(3) })
         .collect()
@@ -80,7 +82,7 @@ fn a_network_that_changes_nothing_has_norm_one() {
 
 #[test]
 fn images_of_another_kind_are_refused() {
-    let gray = network::<f64>(1, 0.1);
+    let grey = network::<f64>(1, 0.1);
     let colour = image(&network::<f64>(3, 0.1), 1);
-    assert!(Jacobian::at(&Reference, &gray, &colour).is_err());
+    assert!(Jacobian::at(&Reference, &grey, &colour).is_err());
 }

@@ -3,8 +3,9 @@
 //! One test only, since the allocator counts for the whole program.
 
 use proxlift::denoise::denoise;
-use proxlift::engine::cpu::parts::Parts;
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Reverse};
+use proxlift::engine::cpu::tiles::Tiles;
+use proxlift::engine::{Cpu, Engine, Gradients, ReverseRule};
+use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::image::io::{Depth, Limits, Picture, Raster, read_raster, write_raster};
 use proxlift::laws::random_field;
@@ -105,7 +106,7 @@ fn training_passes_allocate_nothing(threads: usize) {
     for samples in [10, 50] {
         let (engine, z) = (Cpu::new(), images(samples, SIDE));
         let mut gradients = Gradients::zeros(&net, samples);
-        for rule in [Reverse::Backprop, Reverse::Lifted { mu: 0.1 }] {
+        for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu: 0.1 }] {
             let pass = || {
                 pool.install(|| engine.training_pass(&net, rule, &z, &z, &mut gradients)).unwrap();
             };
@@ -121,7 +122,7 @@ fn training_passes_allocate_nothing(threads: usize) {
     let bytes = pool.install(|| {
         steady(|| {
             for _ in 0..10 {
-                engine.training_pass(&net, Reverse::Backprop, &z, &z, &mut gradients).unwrap();
+                engine.training_pass(&net, ReverseRule::Backprop, &z, &z, &mut gradients).unwrap();
             }
         })
     });
@@ -135,7 +136,7 @@ fn the_first_training_pass_needs_little_more_than_u_and_v(threads: usize) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let (net, engine, z) = (network(), Cpu::new(), images(50, SIDE));
     let mut gradients = Gradients::zeros(&net, 50);
-    let rule = Reverse::Lifted { mu: 0.1 };
+    let rule = ReverseRule::Lifted { mu: 0.1 };
     let bytes =
         measure(|| pool.install(|| engine.training_pass(&net, rule, &z, &z, &mut gradients)).unwrap());
     // u and v of the samples at work, one a thread, and the gradients of every sample.
@@ -214,7 +215,7 @@ fn a_large_picture_stays_in_its_depth() {
         if depth == Depth::Eight && name == "a.png" {
             let (net, engine, mut raster) = (network(), Cpu::new(), raster.unwrap());
             let bytes = 1 << 20;
-            let parts = Parts::new(SHAPE, SIDE, SIDE, bytes);
+            let parts = Tiles::new(SHAPE, SIDE, SIDE, bytes);
             let peak = measure(|| denoise(&engine, &net, &mut raster, &parts, || ()).unwrap()).peak;
             println!("denoising peaks at {peak} in {} parts with {bytes} of features", parts.count());
             assert!(parts.count() > 100 && peak < 4 * bytes, "{peak} bytes");

@@ -35,8 +35,8 @@ fn assert_close(found: f64, sigma: f32, tolerance: f64, what: &str) {
 }
 
 #[test]
-fn every_level_is_found_in_gray_and_colour_at_every_depth() {
-    for channels in [Channels::Gray, Channels::Rgb] {
+fn every_level_is_found_in_grey_and_colour_at_every_depth() {
+    for channels in [Channels::Grey, Channels::Rgb] {
         for (index, sigma) in [0.02, 0.05, 0.1, 0.2, 0.3].into_iter().enumerate() {
             let noisy = add_gaussian(&leaves(channels, index as u64), sigma, 2, index as u64).unwrap();
             assert_close(level(&noisy), sigma, 0.08, &format!("{channels:?}, float"));
@@ -50,14 +50,14 @@ fn every_level_is_found_in_gray_and_colour_at_every_depth() {
 
 #[test]
 fn the_scale_of_the_image_is_that_of_the_level() {
-    let noisy = add_gaussian(&leaves(Channels::Gray, 0), 0.1, 2, 0).unwrap();
+    let noisy = add_gaussian(&leaves(Channels::Grey, 0), 0.1, 2, 0).unwrap();
     let counts = map(&noisy, |v| 4096.0 * v - 700.0);
     assert_close(level(&counts) / 4096.0, level(&noisy) as f32, 1e-3, "counts");
 }
 
 #[test]
 fn a_clean_image_has_little_and_a_flat_one_none() {
-    for channels in [Channels::Gray, Channels::Rgb] {
+    for channels in [Channels::Grey, Channels::Rgb] {
         for index in 0..4 {
             let clean = leaves(channels, index);
             assert!(level(&clean) < 0.012, "{}", level(&clean));
@@ -87,7 +87,7 @@ fn tiny_images_get_a_sensible_guess() {
 #[test]
 fn noise_that_was_clipped_away_does_not_count() {
     // Mostly black, mostly white: half of the noise is gone in most places, all of it in some.
-    let clean = leaves(Channels::Gray, 1);
+    let clean = leaves(Channels::Grey, 1);
     for sigma in [0.03, 0.1] {
         for (what, contrast) in [("dark", 0.0), ("white", 0.7)] {
             let extreme = map(&clean, |v| contrast + 0.3 * v);
@@ -102,7 +102,7 @@ fn noise_that_was_clipped_away_does_not_count() {
 
 #[test]
 fn painted_borders_do_not_count() {
-    let noisy = stored(&add_gaussian(&leaves(Channels::Gray, 2), 0.1, 5, 0).unwrap(), 255.0);
+    let noisy = stored(&add_gaussian(&leaves(Channels::Grey, 2), 0.1, 5, 0).unwrap(), 255.0);
     for border in [0.0, 1.0] {
         let mut data = vec![border; 400 * 500];
         for (y, line) in noisy.data().chunks(240).enumerate() {
@@ -128,7 +128,7 @@ fn drawings_are_clean() {
 
 #[test]
 fn a_strong_texture_is_not_taken_for_noise() {
-    let mut image = leaves(Channels::Gray, 3);
+    let mut image = leaves(Channels::Grey, 3);
     for (at, v) in image.data_mut().iter_mut().enumerate() {
         let (y, x) = ((at / 240) as f32, (at % 240) as f32);
         *v = 0.5 + 0.3 * (*v - 0.5) + 0.3 * (1.1 * x + 0.4 * y).sin();

@@ -120,10 +120,10 @@ fn kinds_agree_where_they_must<T: Real>(tolerance: f64) {
     let params = TvParams { stop: to_gap(tolerance), ..TvParams::default() };
     let solve =
         |z: &[T], channels, kind| total_variation(z, channels, 9, 7, T::of(0.3), kind, &params).unwrap().0;
-    let (gray, colour) = (&z[..63], &z[..]);
-    let isotropic = solve(gray, 1, TotalVariation::Isotropic);
-    assert_eq!(isotropic, solve(gray, 1, TotalVariation::Vectorial));
-    assert!(max_relative_difference(&isotropic, &solve(gray, 1, TotalVariation::Anisotropic)) > 0.01);
+    let (grey, colour) = (&z[..63], &z[..]);
+    let isotropic = solve(grey, 1, TotalVariation::Isotropic);
+    assert_eq!(isotropic, solve(grey, 1, TotalVariation::Vectorial));
+    assert!(max_relative_difference(&isotropic, &solve(grey, 1, TotalVariation::Anisotropic)) > 0.01);
     let (by_channel, coupled) =
         (solve(colour, 3, TotalVariation::Isotropic), solve(colour, 3, TotalVariation::Vectorial));
     assert!(max_relative_difference(&by_channel[..63], &isotropic) < 20.0 * tolerance.sqrt());

@@ -1,7 +1,9 @@
 //! Checkpoints come back to the bit, and anything else in their place gets one sentence.
 
-use proxlift::network::{Architecture, Model, Network, Provenance};
-use proxlift::training::{Checkpoint, EpochRecord, Snapshot};
+use proxlift::model::Checkpoint;
+use proxlift::model::{Model, Provenance};
+use proxlift::network::{Architecture, Network};
+use proxlift::training::{EpochRecord, Snapshot};
 use std::collections::BTreeMap;
 
 fn checkpoint() -> Checkpoint {

@@ -31,7 +31,7 @@ impl Observer for Seen {
 
 /// A network for 200 patches, two epochs of them in batches of 2, by the trainer that `make` gives.
 fn trained<T: Trainer>(make: impl Fn(&Network<f32>) -> T) -> (Seen, proxlift::Result<()>) {
-    let images = ImageSet::embedded_train(8, 32, Channels::Gray, 0).unwrap();
+    let images = ImageSet::embedded_train(8, 32, Channels::Grey, 0).unwrap();
     let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, levels: None, seed: 0 };
     let patches = Patches::new(Arc::new(images), spec).unwrap();
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };

@@ -1,8 +1,9 @@
 //! What the lifted Bregman trainer promises: on a batch, backtracking never raises the energy; it lowers the loss.
 
-use proxlift::engine::{Cpu, Field};
-use proxlift::image::random::{Purpose, stream, unit};
+use proxlift::engine::Cpu;
+use proxlift::field::Field;
 use proxlift::network::{Architecture, Network};
+use proxlift::random::{Purpose, stream, unit};
 use proxlift::training::backtracking::Backtracking;
 use proxlift::training::u_steps::USearch;
 use proxlift::training::{

@@ -4,7 +4,8 @@ mod scaling;
 
 use crate::output;
 use proxlift::engine::cpu::peak::fma_peak_gflops;
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Grid, Reverse};
+use proxlift::engine::{Cpu, Engine, Gradients, ReverseRule};
+use proxlift::field::{Field, Grid};
 use proxlift::laws::random_field;
 use proxlift::network::{Architecture, Network};
 use safetensors::{Dtype, tensor::TensorView};
@@ -89,9 +90,9 @@ impl Work {
         let wide = Architecture { features: 64, ..PAPER };
         let colour = Architecture { channels: 3, ..PAPER };
         vec![
-            Self { name: "J=16, 32x32 gray, batch 50", architecture: PAPER, samples: BATCH, size: PATCH },
-            Self { name: "J=16, 481x321 gray", architecture: PAPER, samples: threads, size: IMAGE },
-            Self { name: "J=64, 32x32 gray, batch 50", architecture: wide, samples: BATCH, size: PATCH },
+            Self { name: "J=16, 32x32 grey, batch 50", architecture: PAPER, samples: BATCH, size: PATCH },
+            Self { name: "J=16, 481x321 grey", architecture: PAPER, samples: threads, size: IMAGE },
+            Self { name: "J=64, 32x32 grey, batch 50", architecture: wide, samples: BATCH, size: PATCH },
             Self { name: "J=16, 32x32 RGB, batch 50", architecture: colour, samples: BATCH, size: PATCH },
         ]
     }
@@ -115,7 +116,7 @@ impl Work {
         let network = self.network();
         let (z, x) = (self.images(samples, 1), self.images(samples, 2));
         let mut u = Field::zeros(samples, architecture.features, grid);
-        engine.lift(&network.theta[0], &z, &mut u);
+        engine.analyse(&network.theta[0], &z, &mut u);
         let (mut v, mut r) = (u.clone(), z.clone());
         let mut gradient = network.theta[0].clone();
         let mut gradients = Gradients::zeros(&network, samples);
@@ -133,7 +134,7 @@ impl Work {
             "weight gradient" => engine.correlate(1.0, &z, &u, &mut gradient),
             "network forward, K=15" => engine.denoise(&network, &whole, &mut output),
             _ => engine
-                .training_pass(&network, Reverse::Lifted { mu: 0.1 }, &z, &x, &mut gradients)
+                .training_pass(&network, ReverseRule::Lifted { mu: 0.1 }, &z, &x, &mut gradients)
                 .expect("a batch that fits the network"),
         };
         let figures =
@@ -218,7 +219,7 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
     }
     output::line(format_args!(
         "\ntraining {patches_per_second:.0} patches of 32x32 a second, denoising {megapixels_per_second:.1}\n\
-         megapixels a second, both with the network K=15, J=16, 3x3, gray"
+         megapixels a second, both with the network K=15, J=16, 3x3, grey"
     ))
 }
 
@@ -231,7 +232,7 @@ fn export(path: &PathBuf) -> anyhow::Result<()> {
     let mut output = z.clone();
     engine.denoise(&network, &z, &mut output);
     let mut gradients = Gradients::zeros(&network, BATCH);
-    engine.training_pass(&network, Reverse::Backprop, &z, &x, &mut gradients)?;
+    engine.training_pass(&network, ReverseRule::Backprop, &z, &x, &mut gradients)?;
     let photo = image.images(1, 3);
     let mut photo_output = photo.clone();
     engine.denoise(&network, &photo, &mut photo_output);

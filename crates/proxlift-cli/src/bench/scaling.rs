@@ -56,7 +56,7 @@ pub fn run(threads: usize, json: bool) -> anyhow::Result<()> {
     points.extend([8, 16, 32, 64].map(|features| ("features J", Point { features, ..base })));
     let counts = (0..).map(|i| 1 << i).take_while(|&count| count < threads).chain([threads]);
     points.extend(counts.map(|threads| ("threads", Point { threads, ..base })));
-    let pictures = Arc::new(ImageSet::embedded_train(base.patches, PICTURE, Channels::Gray, 0)?);
+    let pictures = Arc::new(ImageSet::embedded_train(base.patches, PICTURE, Channels::Grey, 0)?);
     for (name, point) in &mut points {
         output::note(format_args!("{name} {}", varied(name, point)));
         point.seconds = crate::flags::pool(Some(point.threads))?.install(|| time(&pictures, point))?;

@@ -50,9 +50,9 @@ pub struct Arguments {
     /// Only the first N pictures
     #[arg(long, value_name = "N")]
     limit: Option<std::num::NonZeroUsize>,
-    /// Compare colour pictures in gray
+    /// Compare colour pictures in grey
     #[arg(long)]
-    gray: bool,
+    grey: bool,
     /// Clip results to [0, 1] before they are scored
     #[arg(long)]
     clip: bool,
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let models: Vec<_> = models.collect::<proxlift::Result<_>>()?;
     pool(arguments.threads)?.install(|| {
         let needed: Vec<_> = models.iter().filter_map(|(_, chosen)| chosen.channels()).collect();
-        let channels = channels(&needed, arguments.gray, arguments.data.as_deref())?;
+        let channels = channels(&needed, arguments.grey, arguments.data.as_deref())?;
         let (columns, sigma) =
             column::all(&models, &arguments.also, arguments.sigma, channels, arguments.clip)?;
         check_sigma_below_white(sigma)?;
@@ -183,7 +183,7 @@ impl Outcome<'_> {
         format!(
             "{} {} pictures ({}), sigma {:.4} ({:.1}/255), seed {}, output {}clipped",
             self.scores[0].len(),
-            if self.pictures.set.channels() == Channels::Gray { "gray" } else { "RGB" },
+            if self.pictures.set.channels() == Channels::Grey { "grey" } else { "RGB" },
             // A sheet is passed on: it tells no more of this machine than the folder's name.
             self.pictures.short_name(),
             self.sigma,

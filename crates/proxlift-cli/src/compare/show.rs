@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn numbers_and_names() {
-        let pictures = TestSet::load(None, Channels::Gray).unwrap();
+        let pictures = TestSet::load(None, Channels::Grey).unwrap();
         assert_eq!(show("3").unwrap().of(&pictures, 12).unwrap(), [0, 4, 8]);
         assert_eq!(show("9").unwrap().of(&pictures, 2).unwrap(), [0, 1]);
         assert_eq!(show("image-00005, image-00001").unwrap().of(&pictures, 12).unwrap(), [1, 5]);

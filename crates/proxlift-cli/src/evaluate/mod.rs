@@ -64,9 +64,9 @@ pub struct Arguments {
     /// Only the first N pictures
     #[arg(long, value_name = "N")]
     limit: Option<std::num::NonZeroUsize>,
-    /// Score colour pictures in gray [default: as a model's file needs; else as the first picture is]
+    /// Score colour pictures in grey [default: as a model's file needs; else as the first picture is]
     #[arg(long)]
-    gray: bool,
+    grey: bool,
     /// Clip the output to [0, 1] before it is scored
     #[arg(long)]
     clip: bool,
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let pool = pool(arguments.threads)?;
     pool.install(|| {
         let needed: Vec<Channels> = chosen.channels().into_iter().collect();
-        let channels = channels(&needed, arguments.gray, arguments.data.as_deref())?;
+        let channels = channels(&needed, arguments.grey, arguments.data.as_deref())?;
         let first = arguments.denoiser(&chosen, channels, given.map(|levels| levels[0]))?;
         let levels = given.map_or_else(|| vec![first.sigma()], <[f64]>::to_vec);
         levels.iter().try_for_each(|&sigma| check_sigma_below_white(sigma))?;
@@ -139,7 +139,7 @@ impl Arguments {
 
     /// The pictures and the settings, in a line; `levels` says which noise.
     fn describe(&self, pictures: &TestSet, levels: &str) -> String {
-        let kind = if pictures.set.channels() == Channels::Gray { "gray" } else { "RGB" };
+        let kind = if pictures.set.channels() == Channels::Grey { "grey" } else { "RGB" };
         format!(
             "{} {kind} pictures ({}), {levels}, seed {}, output {}clipped",
             self.count(pictures),

@@ -2,7 +2,7 @@
 
 use super::plan::Run;
 use proxlift::Result;
-use proxlift::network::Model;
+use proxlift::model::Model;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -44,7 +44,7 @@ impl Pictures {
             }
             None => {
                 let side = BUILT_IN_SIDE.max(2 * scale.patch);
-                let set = ImageSet::embedded_train(scale.images, side, Channels::Gray, 0)?;
+                let set = ImageSet::embedded_train(scale.images, side, Channels::Grey, 0)?;
                 (set, format!("{} built-in pictures (dead leaves) of {side} x {side} pixels", scale.images))
             }
         };
@@ -55,7 +55,7 @@ impl Pictures {
                 (set, text)
             }
             None => {
-                let set = ImageSet::embedded_test(scale.test, scale.test_side, Channels::Gray, 0)?;
+                let set = ImageSet::embedded_test(scale.test, scale.test_side, Channels::Grey, 0)?;
                 let text = format!("{} built-in pictures of {1} x {1} pixels", scale.test, scale.test_side);
                 (set, text)
             }
@@ -101,7 +101,7 @@ fn name(path: &Path) -> String {
 
 /// `count` pictures of the folder, evenly spaced, each at least `side` pixels wide and high.
 fn enough(folder: &Path, count: usize, side: usize, purpose: &str) -> Result<ImageSet> {
-    let set = ImageSet::spaced(folder, Channels::Gray, count)?;
+    let set = ImageSet::spaced(folder, Channels::Grey, count)?;
     if set.len() < count {
         return Err(Error::file(
             folder,

@@ -3,7 +3,7 @@
 use super::outcome::Done;
 use super::plan::{Method, Role};
 use proxlift::Result;
-use proxlift::network::Model;
+use proxlift::model::Model;
 
 /// Everything that was trained.
 pub struct Results(Vec<Done>);

@@ -3,7 +3,8 @@
 use super::config::Config;
 use super::settings::{Filters, Metric, Order, Rate, Start, ThetaSteps, Trainer, UStep, Unrolling};
 use crate::denoiser::describe;
-use proxlift::network::{self, Model, Network};
+use proxlift::model::Model;
+use proxlift::network::{self, Network};
 use proxlift::training::{self, Auxiliary, Backprop, Constraint, Descent, LbFb, MetricKind, Options, Steps};
 use proxlift::{Error, Result};
 use std::path::Path;
@@ -36,7 +37,7 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
         network = network.centered(config.seed);
     }
     network =
-        network.unrolled(unrolling(config), config.settings.overstep.unwrap_or(1.0) as f32, config.seed);
+        network.unrolled(unrolling(config), config.settings.step_scale.unwrap_or(1.0) as f32, config.seed);
     match &config.settings.from {
         Some(path) => go_on_from(path, &network),
         None => Ok(network),
@@ -48,7 +49,7 @@ fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     let old = Model::load(path)?.network;
     let kind = |network: &Network<f32>| {
         let knots = network.activation[0].pieces();
-        (network.architecture(), network.unrolling, network.overstep, network.bounded, knots)
+        (network.architecture(), network.unrolling, network.step_scale, network.bounded, knots)
     };
     if kind(&old) == kind(new) {
         return Ok(Network { border: new.border, ..old });
@@ -62,7 +63,7 @@ fn unrolling(config: &Config) -> network::Unrolling {
         None | Some(Unrolling::DualForwardBackward) => network::Unrolling::DualForwardBackward,
         Some(Unrolling::Inertial) => network::Unrolling::Inertial,
         Some(Unrolling::ChambollePock) => network::Unrolling::ChambollePock,
-        Some(Unrolling::StronglyConvex) => network::Unrolling::StronglyConvex,
+        Some(Unrolling::ChambollePockAccelerated) => network::Unrolling::ChambollePockAccelerated,
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const MOST_KNOTS: usize = 32;
 
 /// The longest steps, as a multiple of what convergence allows.
-const MOST_OVERSTEP: f64 = 1000.0;
+const MOST_STEP_SCALE: f64 = 1000.0;
 
 /// Everything that a training depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,11 +124,11 @@ impl Config {
                 self.patch
             )));
         }
-        if let Some(overstep) = self.settings.overstep
-            && !(overstep > 0.0 && overstep <= MOST_OVERSTEP)
+        if let Some(step_scale) = self.settings.step_scale
+            && !(step_scale > 0.0 && step_scale <= MOST_STEP_SCALE)
         {
             return Err(Error::invalid(format!(
-                "--overstep is {overstep}, but it must be above zero and at most {MOST_OVERSTEP}"
+                "--step-scale is {step_scale}, but it must be above zero and at most {MOST_STEP_SCALE}"
             )));
         }
         if let Some([least, most]) = self.settings.sigma_range
@@ -344,7 +344,7 @@ mod tests {
             "rate-grid=[-1.0]",
             "grid-epochs=99",
             "border=16",
-            "overstep=0.0",
+            "step-scale=0.0",
         ] {
             assert!(Config::resolve(&told(text)).is_err(), "{text}");
         }

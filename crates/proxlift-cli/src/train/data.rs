@@ -53,7 +53,7 @@ impl Data {
     /// # Errors
     /// When a folder cannot be read or holds no pictures that are large enough.
     pub fn load(config: &mut Config) -> Result<Self> {
-        let channels = if config.architecture.channels == 1 { Channels::Gray } else { Channels::Rgb };
+        let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
         let (test, test_described) = match &settings.test {
             Some(folder) => {

@@ -2,7 +2,8 @@
 
 use super::settings::{Rate, Settings};
 use proxlift::image::io::write_atomically;
-use proxlift::training::{Checkpoint, EpochRecord};
+use proxlift::model::Checkpoint;
+use proxlift::training::EpochRecord;
 use proxlift::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};

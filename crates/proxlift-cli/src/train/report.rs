@@ -12,7 +12,7 @@ use proxlift::evaluation::Summary;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
-use proxlift::network::Model;
+use proxlift::model::Model;
 use serde_json::json;
 
 const SHEET: &str = "before-after.png";

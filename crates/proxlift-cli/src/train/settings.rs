@@ -86,7 +86,9 @@ pub enum Unrolling {
     /// Chambolle-Pock: memory and extrapolation on the image
     ChambollePock,
     /// Chambolle-Pock accelerated by strong convexity
-    StronglyConvex,
+    #[serde(alias = "strongly-convex")]
+    #[value(alias = "strongly-convex")]
+    ChambollePockAccelerated,
 }
 
 /// How long the steps of the auxiliary variables are.
@@ -212,7 +214,7 @@ pub struct Settings {
     /// The side of the kernels, odd
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub kernel: Option<usize>,
-    /// 1 for gray, 3 for RGB
+    /// 1 for grey, 3 for RGB
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub channels: Option<usize>,
     /// The threshold that every feature starts with
@@ -234,7 +236,8 @@ pub struct Settings {
     /// Take dual steps so many times as long as the algorithm's convergence allows: a network that stops after a few layers
     /// gets further with long ones, but is no longer proven to be stable [default: 1]
     #[arg(long, value_name = "X", help_heading = "Network")]
-    pub overstep: Option<f64>,
+    #[serde(alias = "overstep")]
+    pub step_scale: Option<f64>,
     /// Keep the estimate in [0, 1] in every layer
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
     pub bounded: Option<bool>,

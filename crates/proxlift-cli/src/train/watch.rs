@@ -8,8 +8,10 @@ use crate::denoiser::Denoiser;
 use crate::output::Progress;
 use crate::scores::score;
 use proxlift::Result;
-use proxlift::network::{Model, Network, Provenance};
-use proxlift::training::{Checkpoint, EpochRecord, Go, Observer, Snapshot, Trainer};
+use proxlift::model::Checkpoint;
+use proxlift::model::{Model, Provenance};
+use proxlift::network::Network;
+use proxlift::training::{EpochRecord, Go, Observer, Snapshot, Trainer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

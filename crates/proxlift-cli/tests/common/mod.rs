@@ -6,7 +6,8 @@ use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
-use proxlift::network::{Architecture, Model, Network, Provenance};
+use proxlift::model::{Model, Provenance};
+use proxlift::network::{Architecture, Network};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -33,9 +34,9 @@ impl Desk {
         path
     }
 
-    /// An 8-bit gray picture.
-    pub fn gray(&self, name: &str) -> PathBuf {
-        self.picture(name, Channels::Gray, Depth::Eight, false)
+    /// An 8-bit grey picture.
+    pub fn grey(&self, name: &str) -> PathBuf {
+        self.picture(name, Channels::Grey, Depth::Eight, false)
     }
 
     /// An untrained model whose output differs from its input.

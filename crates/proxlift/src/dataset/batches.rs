@@ -1,6 +1,6 @@
 //! The order in which samples are visited.
 
-use crate::image::random::{Purpose, shuffle, stream};
+use crate::random::{Purpose, shuffle, stream};
 use crate::{Error, Result};
 
 /// How an epoch runs through the samples.

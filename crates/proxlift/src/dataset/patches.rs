@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::ImageSet;
 use crate::image::noise::{add_gaussian_in_place, check_sigma};
-use crate::image::random::{Purpose, below, stream};
 use crate::image::symmetry::Symmetry;
+use crate::random::{Purpose, below, stream};
 use crate::{Error, Result};
 
 /// Which patches to draw.
@@ -151,7 +151,7 @@ impl Patches {
 }
 
 /// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-EQUALISER` (trained networks on
-/// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in gray, 0.7 to 0.8 in colour).
+/// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in grey, 0.7 to 0.8 in colour).
 const EQUALISER: f32 = 0.75;
 
 /// A noise level between two, uniform in its power [`EQUALISER`]: at equal contrast of the noise, large levels, which

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 
 use super::synthetic;
 use crate::image::io::{self, Format};
-use crate::image::random::Purpose;
 use crate::image::{Channels, Image};
+use crate::random::Purpose;
 use crate::{Error, Result};
 
-/// A set of clean images, all gray or all RGB, of any sizes.
+/// A set of clean images, all grey or all RGB, of any sizes.
 #[derive(Clone, Debug)]
 pub struct ImageSet {
     channels: Channels,
@@ -135,7 +135,7 @@ impl ImageSet {
         &self.skipped
     }
 
-    /// Gray or RGB.
+    /// Grey or RGB.
     pub fn channels(&self) -> Channels {
         self.channels
     }

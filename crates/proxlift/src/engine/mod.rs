@@ -10,13 +10,12 @@
 //! threads, a GPU or ranks. Results do not depend on the number of threads.
 
 pub mod cpu;
-mod field;
 mod reference;
 
 pub use cpu::Cpu;
-pub use field::{Aligned, Field, Grid, LANES};
 pub use reference::Reference;
 
+use crate::field::Field;
 use crate::network::{ActivationGradient, Layer, Network};
 use crate::operator::Filters;
 use crate::{Error, Real, Result};
@@ -24,7 +23,7 @@ use crate::{Error, Real, Result};
 /// How the error of layer `k` is carried to layer `k - 1` in the reverse pass: what becomes of
 /// `back = dE/du` at the activation `u = s(v)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reverse<T> {
+pub enum ReverseRule<T> {
     /// Back-propagation: `d = s'(v) back`.
     Backprop,
     /// Lifted Bregman with `u` anchored at the forward pass: the exact minimiser of the linearised `u`-block is
@@ -35,7 +34,7 @@ pub enum Reverse<T> {
     },
 }
 
-impl<T: Real> Reverse<T> {
+impl<T: Real> ReverseRule<T> {
     /// The weight of the loss: `mu`, or 1 for back-propagation.
     pub fn loss_weight(self) -> T {
         match self {
@@ -113,7 +112,7 @@ pub trait Engine<T: Real>: Sync {
     fn name(&self) -> String;
 
     /// `u = L z`: `u_0` from `theta_0`.
-    fn lift(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>);
+    fn analyse(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>);
 
     /// `r = L* u - z`: with `theta_K`, `-x^`; with any other, the residual of layer `k`.
     fn residual(&self, theta: &Filters<T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>);
@@ -146,7 +145,7 @@ pub trait Engine<T: Real>: Sync {
     fn training_pass(
         &self,
         network: &Network<T>,
-        rule: Reverse<T>,
+        rule: ReverseRule<T>,
         z: &Field<T>,
         x: &Field<T>,
         gradients: &mut Gradients<T>,

@@ -1,6 +1,7 @@
 //! The plain engine: one loop per formula, to be checked by eye. Every other engine is held to it.
 
-use super::{Engine, Field, Gradients, Reverse, assert_fits};
+use super::{Engine, Gradients, ReverseRule, assert_fits};
+use crate::field::Field;
 use crate::network::{Architecture, Layer, Network, Primal};
 use crate::operator::Filters;
 use crate::{Real, Result};
@@ -40,7 +41,7 @@ impl<T: Real> Engine<T> for Reference {
         "reference".into()
     }
 
-    fn lift(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>) {
+    fn analyse(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>) {
         assert_fits(theta, &[z], &[u]);
         for_each_pixel(&u.clone(), |s, j, y, x| {
             let mut sum = T::zero();
@@ -68,7 +69,7 @@ impl<T: Real> Engine<T> for Reference {
 
     fn layer(&self, layer: Layer<'_, T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>, v: &mut Field<T>) {
         self.residual(layer.theta, u, z, r);
-        self.lift(layer.theta, r, v);
+        self.analyse(layer.theta, r, v);
         for (v, &u) in v.data_mut().iter_mut().zip(u.data()) {
             *v = u - layer.tau * *v;
         }
@@ -115,7 +116,7 @@ impl<T: Real> Engine<T> for Reference {
     fn training_pass(
         &self,
         network: &Network<T>,
-        rule: Reverse<T>,
+        rule: ReverseRule<T>,
         z: &Field<T>,
         x: &Field<T>,
         gradients: &mut Gradients<T>,
@@ -146,7 +147,7 @@ impl<T: Real> Engine<T> for Reference {
         reverse_images(network.primal(depth), &q[depth], &rho, &mut to_image, &mut carried);
         self.correlate(T::one(), &to_image, &u[depth - 1], &mut gradients.theta[depth]);
         let mut back = zeros_like(&u[0]);
-        self.lift(network.last(), &to_image, &mut back);
+        self.analyse(network.last(), &to_image, &mut back);
 
         let (mut d, mut inertia) = (zeros_like(&u[0]), zeros_like(&u[0]));
         for k in (1..depth).rev() {
@@ -156,11 +157,11 @@ impl<T: Real> Engine<T> for Reference {
                 let (vk, b) = (v[k].at(s, j, iy, ix), back.at(s, j, iy, ix));
                 let gradient = gradients.activation.get_mut(k - 1);
                 *d.at_mut(s, j, y, x) = match rule {
-                    Reverse::Backprop => {
+                    ReverseRule::Backprop => {
                         gradient.into_iter().for_each(|gradient| s_k.add_derivative(j, vk, b, gradient));
                         s_k.slope(j, vk) * b
                     }
-                    Reverse::Lifted { .. } => {
+                    ReverseRule::Lifted { .. } => {
                         gradient.into_iter().for_each(|gradient| s_k.add_gradient(j, vk, vk - b, gradient));
                         s_k.value(j, vk) - s_k.value(j, vk - b)
                     }
@@ -171,7 +172,7 @@ impl<T: Real> Engine<T> for Reference {
             reverse_images(network.primal(k), &q[k], &rho, &mut to_image, &mut carried);
             self.correlate(-layer.tau, &seen[k], &d, &mut gradients.theta[k]);
             self.correlate(T::one(), &to_image, &y[k - 1], &mut gradients.theta[k]);
-            self.lift(layer.theta, &to_image, &mut back);
+            self.analyse(layer.theta, &to_image, &mut back);
             let alpha = network.momentum(k).inertia;
             let all = back.data_mut().iter_mut().zip(d.data()).zip(inertia.data_mut());
             for ((back, &d), inertia) in all {
@@ -220,7 +221,7 @@ impl<T: Real> Pass<T> {
         let Architecture { depth, features, .. } = network.architecture();
         let blank = Field::zeros(z.samples(), features, z.grid());
         let mut first = blank.clone();
-        engine.lift(&network.theta[0], z, &mut first);
+        engine.analyse(&network.theta[0], z, &mut first);
         let (mut y, mut u, mut v) = (vec![first.clone()], vec![first], vec![blank.clone()]);
         let none = zeros_like(z);
         let (mut q, mut r, mut seen) = (vec![none.clone()], vec![none.clone()], vec![none.clone()]);
@@ -237,7 +238,7 @@ impl<T: Real> Pass<T> {
             if k < depth {
                 let (layer, alpha) = (network.layer(k), network.momentum(k + 1).inertia);
                 let (mut v_k, mut u_k) = (blank.clone(), blank.clone());
-                engine.lift(layer.theta, &seen_k, &mut v_k);
+                engine.analyse(layer.theta, &seen_k, &mut v_k);
                 v_k.data_mut().iter_mut().zip(y[k - 1].data()).for_each(|(v, &y)| *v = y - layer.tau * *v);
                 engine.activate(layer, &v_k, &mut u_k);
                 let mut y_k = u_k.clone();

@@ -51,7 +51,7 @@ const ROUNDS: usize = 8;
 ///
 /// ```
 /// # use proxlift::{dataset::synthetic::dead_leaves, evaluation::noise_level, image::{Channels, noise::add_gaussian}};
-/// let clean = dead_leaves(1, 0, 96, 96, Channels::Gray)?;
+/// let clean = dead_leaves(1, 0, 96, 96, Channels::Grey)?;
 /// let noisy = add_gaussian(&clean, 0.1, 1, 0)?;
 /// let sigma = noise_level(noisy.data(), 1, 96, 96)?;
 /// assert!((sigma - 0.1).abs() < 0.01);

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channels {
     /// One plane of luminance.
-    Gray,
+    Grey,
     /// Three planes: red, green, blue.
     Rgb,
 }
@@ -15,13 +15,13 @@ impl Channels {
     /// 1 or 3.
     pub fn count(self) -> usize {
         match self {
-            Self::Gray => 1,
+            Self::Grey => 1,
             Self::Rgb => 3,
         }
     }
 }
 
-/// A gray or RGB image: `channels` planes of `height` rows of `width` values, one after the other.
+/// A grey or RGB image: `channels` planes of `height` rows of `width` values, one after the other.
 ///
 /// Values are nominally in `[0, 1]`; noise and float files may leave it, and nothing here clips.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,12 +51,12 @@ impl Image {
         Ok(Self { channels: kind, height, width, data: vec![0.0; len] })
     }
 
-    /// 1 for gray, 3 for RGB.
+    /// 1 for grey, 3 for RGB.
     pub fn channels(&self) -> usize {
         self.channels.count()
     }
 
-    /// Gray or RGB.
+    /// Grey or RGB.
     pub fn kind(&self) -> Channels {
         self.channels
     }
@@ -126,24 +126,24 @@ impl Image {
         Self { channels: self.channels, height: seen_height, width: seen_width, data }
     }
 
-    /// The Rec. 601 luma `0.299 R + 0.587 G + 0.114 B`, not rounded to any bit depth; a gray image is copied.
-    pub fn to_gray(&self) -> Self {
+    /// The Rec. 601 luma `0.299 R + 0.587 G + 0.114 B`, not rounded to any bit depth; a grey image is copied.
+    pub fn to_grey(&self) -> Self {
         let data = match self.channels {
-            Channels::Gray => self.data.clone(),
+            Channels::Grey => self.data.clone(),
             Channels::Rgb => {
                 let (r, gb) = self.data.split_at(self.pixels());
                 let (g, b) = gb.split_at(self.pixels());
                 r.iter().zip(g).zip(b).map(|((r, g), b)| 0.299 * r + 0.587 * g + 0.114 * b).collect()
             }
         };
-        Self { channels: Channels::Gray, height: self.height, width: self.width, data }
+        Self { channels: Channels::Grey, height: self.height, width: self.width, data }
     }
 
-    /// Converts to `channels`: luma for gray, three equal planes for RGB; moves when nothing has to change.
+    /// Converts to `channels`: luma for grey, three equal planes for RGB; moves when nothing has to change.
     pub fn into_channels(self, channels: Channels) -> Self {
         match (self.channels, channels) {
-            (Channels::Rgb, Channels::Gray) => self.to_gray(),
-            (Channels::Gray, Channels::Rgb) => Self { channels, data: self.data.repeat(3), ..self },
+            (Channels::Rgb, Channels::Grey) => self.to_grey(),
+            (Channels::Grey, Channels::Rgb) => Self { channels, data: self.data.repeat(3), ..self },
             _ => self,
         }
     }
@@ -167,10 +167,10 @@ impl Image {
 
 fn checked_shape(channels: usize, height: usize, width: usize) -> Result<(Channels, usize)> {
     let kind = match channels {
-        1 => Channels::Gray,
+        1 => Channels::Grey,
         3 => Channels::Rgb,
         _ => {
-            return Err(Error::invalid(format!("an image has 1 (gray) or 3 (RGB) channels, not {channels}")));
+            return Err(Error::invalid(format!("an image has 1 (grey) or 3 (RGB) channels, not {channels}")));
         }
     };
     if height == 0 || width == 0 {

@@ -6,7 +6,6 @@
 mod buffer;
 pub mod io;
 pub mod noise;
-pub mod random;
 pub mod symmetry;
 
 pub use buffer::{Channels, Image};

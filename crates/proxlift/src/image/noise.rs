@@ -4,7 +4,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Image;
-use super::random::{Purpose, stream};
+use crate::random::{Purpose, stream};
 use crate::{Error, Result};
 
 /// `z = x + sigma * n` with `n` standard normal, not clipped.

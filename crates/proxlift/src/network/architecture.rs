@@ -1,6 +1,6 @@
 //! The sizes of a network, and what follows from them alone.
 
-use crate::engine::Grid;
+use crate::field::Grid;
 use crate::{Error, Result};
 
 /// The sizes of a network.
@@ -47,7 +47,7 @@ impl Architecture {
         }
         if channels != 1 && channels != most.channels {
             return Err(Error::invalid(format!(
-                "the network has {channels} channels, but images have 1 (gray) or 3 (RGB)"
+                "the network has {channels} channels, but images have 1 (grey) or 3 (RGB)"
             )));
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Glorot initialisation, and the steps `tau_k`: `1.8 / ||L_k||^2` in the paper, in general [`Unrolling::step`] times
-//! [`Network::overstep`] over `||L_k||^2`.
+//! [`Network::step_scale`] over `||L_k||^2`.
 
 use super::{Activation, Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
@@ -39,14 +39,14 @@ impl<T: Real> Norms<T> {
     pub fn update(&mut self, network: &mut Network<T>, iterations: usize) {
         let params = NormParams { tolerance: 1e-3, max_iterations: iterations };
         let inner = &network.theta[1..=self.states.len()];
-        let (unrolling, overstep) = (network.unrolling, network.overstep);
+        let (unrolling, step_scale) = (network.unrolling, network.step_scale);
         let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner).enumerate();
         // Layers are independent, so that no bit depends on the threads.
         layers.for_each(|(i, ((state, tau), theta))| {
             let gram = autocorrelation(theta);
             let squared = spectral_norm(&on_square(&gram), state, &params).norm;
             if squared > T::zero() {
-                *tau = overstep * T::of(unrolling.step(i + 1)) / squared;
+                *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
         });
     }
@@ -109,8 +109,8 @@ impl<T: Real> Network<T> {
     }
 
     /// The network unrolled from another algorithm, with steps so many times as long as it allows.
-    pub fn unrolled(mut self, unrolling: Unrolling, overstep: T, seed: u64) -> Self {
-        (self.unrolling, self.overstep) = (unrolling, overstep);
+    pub fn unrolled(mut self, unrolling: Unrolling, step_scale: T, seed: u64) -> Self {
+        (self.unrolling, self.step_scale) = (unrolling, step_scale);
         Norms::new(&self, seed).update(&mut self, FIRST_ITERATIONS);
         self
     }
@@ -180,11 +180,11 @@ mod tests {
     fn an_overstep_lengthens_every_step_by_as_much() {
         let architecture = Architecture { depth: 4, features: 3, kernel: 3, channels: 1 };
         let network = Network::<f64>::glorot(architecture, 0.1, 5).unwrap();
-        for unrolling in [Unrolling::DualForwardBackward, Unrolling::StronglyConvex] {
-            let [one, six] = [1.0, 6.0].map(|overstep| network.clone().unrolled(unrolling, overstep, 1));
+        for unrolling in [Unrolling::DualForwardBackward, Unrolling::ChambollePockAccelerated] {
+            let [one, six] = [1.0, 6.0].map(|step_scale| network.clone().unrolled(unrolling, step_scale, 1));
             let ratios = six.tau.iter().zip(&one.tau).map(|(six, one)| six / one);
             assert!(ratios.into_iter().all(|ratio| (ratio - 6.0).abs() < 1e-12));
-            assert_eq!(six.cast::<f32>().overstep, 6.0);
+            assert_eq!(six.cast::<f32>().step_scale, 6.0);
         }
     }
 

@@ -14,21 +14,15 @@ mod activation;
 mod architecture;
 mod cosine;
 mod init;
-mod jacobian;
-mod lipschitz;
-mod model_file;
-mod parts;
+mod tensors;
 mod unrolling;
 
 pub use activation::{Activation, ActivationGradient};
 pub use architecture::Architecture;
 pub use init::Norms;
-pub use jacobian::Jacobian;
-pub use lipschitz::LipschitzBound;
-pub use model_file::{Model, Provenance};
-pub use unrolling::{Momentum, Primal, STEP, Unrolling};
+pub use unrolling::{Memory, Momentum, Primal, STEP, Unrolling};
 
-use crate::engine::Field;
+use crate::field::Field;
 use crate::operator::Filters;
 use crate::{Error, Real, Result};
 
@@ -51,7 +45,7 @@ pub struct Network<T> {
     pub border: usize,
     /// How many times the steps `tau_k` are as long as the algorithm's convergence allows; 1 in the paper. A trained network
     /// stops after `K` layers and need not converge, and long steps take it further ([`Norms`]).
-    pub overstep: T,
+    pub step_scale: T,
 }
 
 /// One inner layer, as an engine sees it.
@@ -91,7 +85,7 @@ impl<T: Real> Network<T> {
             unrolling: Unrolling::default(),
             bounded: false,
             border: 0,
-            overstep: T::one(),
+            step_scale: T::one(),
         };
         network.validate()?;
         Ok(network)
@@ -155,8 +149,8 @@ impl<T: Real> Network<T> {
                 architecture.receptive_radius()
             )));
         }
-        if !(self.overstep.is_finite() && self.overstep > T::zero()) {
-            return Err(Error::invalid("the overstep is not a positive number"));
+        if !(self.step_scale.is_finite() && self.step_scale > T::zero()) {
+            return Err(Error::invalid("the step scale is not a positive number"));
         }
         if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
             return Err(Error::invalid("a step tau is not a positive number"));
@@ -268,7 +262,7 @@ impl<T: Real> Network<T> {
             unrolling: self.unrolling,
             bounded: self.bounded,
             border: self.border,
-            overstep: U::of(self.overstep.to_double()),
+            step_scale: U::of(self.step_scale.to_double()),
         }
     }
 }

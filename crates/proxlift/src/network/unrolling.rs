@@ -19,7 +19,7 @@
 //! | Chambolle-Pock (2011), primal step `s = 1` | 0 | `1 / (1 + s)` | 1 | `1 / s` |
 //! | its strongly convex acceleration, `s_1 = 1`, `s_{k+1} = theta_k s_k`, `theta_k = 1 / sqrt(1 + 2 s_k)` | 0 | `1 / (1 + s_k)` | `theta_{k-1}` | `1 / s_k` |
 //!
-//! Long steps ([`Network::overstep`](super::Network::overstep)) multiply the last column. The algorithms then no longer
+//! Long steps ([`Network::step_scale`](super::Network::step_scale)) multiply the last column. The algorithms then no longer
 //! converge; a trained network, which stops after `K` layers, need not.
 //!
 //! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
@@ -38,10 +38,20 @@ pub enum Unrolling {
     /// Chambolle-Pock.
     ChambollePock,
     /// Chambolle-Pock accelerated by the strong convexity of the data term.
-    StronglyConvex,
+    #[serde(alias = "strongly-convex")]
+    ChambollePockAccelerated,
 }
 
-/// What layer `k` remembers.
+/// What the layers of an unrolling remember.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The features `u_{k-2}`.
+    pub features: bool,
+    /// The image `r_{k-1}`.
+    pub images: bool,
+}
+
+/// The weights with which layer `k` remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Momentum<T> {
     /// `alpha_k`.
@@ -63,7 +73,7 @@ impl Unrolling {
             Self::DualForwardBackward => (0.0, 0.0, 0.0),
             Self::Inertial => ((k - 1) as f64 / (k + 2) as f64, 0.0, 0.0),
             Self::ChambollePock => (0.0, 0.5, 1.0),
-            Self::StronglyConvex => {
+            Self::ChambollePockAccelerated => {
                 let (before, step) = (primal_step(k - 1), primal_step(k));
                 (0.0, 1.0 / (1.0 + step), 1.0 / (1.0 + 2.0 * before).sqrt())
             }
@@ -76,13 +86,16 @@ impl Unrolling {
         match self {
             Self::DualForwardBackward => STEP,
             Self::Inertial | Self::ChambollePock => 1.0,
-            Self::StronglyConvex => 1.0 / primal_step(k),
+            Self::ChambollePockAccelerated => 1.0 / primal_step(k),
         }
     }
 
-    /// Whether layers remember features, and whether they remember images.
-    pub fn remembers(self) -> (bool, bool) {
-        (self == Self::Inertial, matches!(self, Self::ChambollePock | Self::StronglyConvex))
+    /// What its layers remember of the ones before them.
+    pub fn memory(self) -> Memory {
+        Memory {
+            features: self == Self::Inertial,
+            images: matches!(self, Self::ChambollePock | Self::ChambollePockAccelerated),
+        }
     }
 }
 
@@ -92,7 +105,7 @@ impl std::fmt::Display for Unrolling {
             Self::DualForwardBackward => "dual forward-backward",
             Self::Inertial => "inertial dual forward-backward",
             Self::ChambollePock => "Chambolle-Pock",
-            Self::StronglyConvex => "strongly convex Chambolle-Pock",
+            Self::ChambollePockAccelerated => "accelerated Chambolle-Pock",
         })
     }
 }
@@ -153,10 +166,10 @@ mod tests {
 
     #[test]
     fn the_acceleration_keeps_the_product_of_its_steps_and_lengthens_the_dual_one() {
-        let steps: Vec<f64> = (1..20).map(|k| Unrolling::StronglyConvex.step(k)).collect();
+        let steps: Vec<f64> = (1..20).map(|k| Unrolling::ChambollePockAccelerated.step(k)).collect();
         assert!(steps.windows(2).all(|pair| pair[1] > pair[0]) && steps[0] == 1.0);
         for k in 2..20 {
-            let momentum = Unrolling::StronglyConvex.momentum::<f64>(k);
+            let momentum = Unrolling::ChambollePockAccelerated.momentum::<f64>(k);
             let primal = 1.0 / momentum.memory - 1.0;
             assert!((primal * steps[k - 1] - 1.0).abs() < 1e-12);
             assert!((momentum.extrapolation - steps[k - 2] / steps[k - 1]).abs() < 1e-12);
@@ -166,7 +179,7 @@ mod tests {
     #[test]
     fn the_first_layer_remembers_nothing() {
         use Unrolling::*;
-        for unrolling in [DualForwardBackward, Inertial, ChambollePock, StronglyConvex] {
+        for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
             assert_eq!(unrolling.momentum::<f64>(1), Momentum::default());
         }
     }

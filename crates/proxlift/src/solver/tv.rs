@@ -15,7 +15,7 @@ pub enum TotalVariation {
     /// `sum sqrt(dx^2 + dy^2)`, channel by channel.
     Isotropic,
     /// `sum sqrt(sum_c dx_c^2 + dy_c^2)`: one norm over all channels, so that their edges meet. The same as
-    /// [`TotalVariation::Isotropic`] for gray images.
+    /// [`TotalVariation::Isotropic`] for grey images.
     Vectorial,
 }
 

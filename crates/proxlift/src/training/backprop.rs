@@ -5,7 +5,7 @@ use super::eigenbasis::Eigenbasis;
 use super::rate::Rate;
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::Result;
-use crate::engine::{Engine, Gradients, Reverse};
+use crate::engine::{Engine, Gradients, ReverseRule};
 use crate::network::{Activation, Network, Norms};
 use crate::operator::Filters;
 
@@ -71,7 +71,7 @@ impl Trainer for Backprop {
     ) -> Result<Report> {
         let samples = batch.z.samples();
         let mut gradients = take(&mut self.gradients, network, samples);
-        engine.training_pass(network, Reverse::Backprop, &batch.z, &batch.x, &mut gradients)?;
+        engine.training_pass(network, ReverseRule::Backprop, &batch.z, &batch.x, &mut gradients)?;
         self.constraint.tie(&mut gradients);
         let rate = self.rate.at(progress) as f32;
         self.moments.descend(network, &gradients, 1.0 / samples as f32, rate, self.descent);

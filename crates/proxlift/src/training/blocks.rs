@@ -1,8 +1,8 @@
 //! The blocks of LB-FB, one after the other with backtracking: (algo:BC-FB) as the paper has it.
 
 use super::backtracking::{Backtracking, Found};
-use super::energy::{Energy, Lifted};
-use super::lifted::LbFb;
+use super::lbfb::LbFb;
+use super::lifted::{Energy, Lifted};
 use super::options::{ThetaSteps, UStep};
 use super::trainer::Report;
 use super::u_steps::USearch;

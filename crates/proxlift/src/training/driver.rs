@@ -2,7 +2,8 @@
 
 use super::trainer::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::engine::{Engine, Field};
+use crate::engine::Engine;
+use crate::field::Field;
 use crate::network::Network;
 use crate::{Error, Result};
 use std::time::Instant;

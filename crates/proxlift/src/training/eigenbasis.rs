@@ -102,7 +102,7 @@ impl Eigenbasis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::random::{Purpose, stream};
+    use crate::random::{Purpose, stream};
     use rand::Rng;
 
     /// Gradients of three features by nine taps whose entries are strongly correlated.

@@ -1,295 +1,296 @@
-//! LB-FB: mini-batch block-coordinate forward-backward on the lifted energy (algo:BC-FB), in a variable metric.
+//! The lifted Bregman energy of the network, eq. (eq:def-E), and the partial gradients of its smooth part `f`.
 //!
-//! Two ways to walk through the blocks:
+//! ```text
+//! E(theta, u | z, x) = mu l(x^(u_{K-1}), x) + sum_{k=1}^{K-1} B(u_k, F_k(u_{k-1})),    l(a, b) = 1/2 ||a - b||^2
+//! f = E - sum_k psi(u_k)                                                                        (eq:E-split)
+//! ```
 //!
-//! - with **backtracking**, as the paper has it: every parameter block takes the largest step that keeps its majorant,
-//!   in the Euclidean norm or in that of a metric, every `u`-block a step whose constant is known or that is searched
-//!   for, and `E` cannot rise on the batch;
-//! - with a **rate**: the reverse sweep runs fused in the engine, each `u_k` at its exact minimiser, and all parameter
-//!   blocks take their step at the end of it.
+//! With `d_k = s(v_k) - u_k`, `r_k = L_k* u_{k-1} - z`, `e = x^ - x`:
+//!
+//! ```text
+//! df/du_k     = (u_k - v_k) + (I - tau_{k+1} L_{k+1} L_{k+1}*) d_{k+1}          k < K-1
+//! df/du_{K-1} = (u_{K-1} - v_{K-1}) - mu L_K e
+//! df/dL_k     = -tau_k [ corr(r_k, d_k) + corr(L_k* d_k, u_{k-1}) ]
+//! df/dL_0     = corr(z, (I - tau_1 L_1 L_1*) d_1)
+//! df/dL_K     = -mu corr(e, u_{K-1})
+//! ```
 
-use super::backprop::{Descent, Moments, NORM_ITERATIONS, restore_norms, save_norms, take};
-use super::backtracking::Backtracking;
-use super::blocks::Work;
-use super::energy::Lifted;
-use super::metric::{GaussNewton, MetricKind};
-use super::options::{Auxiliary, Options, Order, Steps};
-use super::rate::Rate;
-use super::trainer::{Batch, Report, Snapshot, Trainer};
-use super::u_steps::USearch;
-use crate::engine::{Engine, Gradients, Reverse};
-use crate::network::{Network, Norms};
-use crate::{Error, Result};
-use std::sync::Arc;
+use super::unrolled::Wanted;
+use crate::engine::Engine;
+use crate::field::Field;
+use crate::network::{ActivationGradient, Architecture, Network};
+use crate::operator::Filters;
+use crate::{Real, Result};
+use rayon::prelude::*;
 
-/// What a falling weight of the loss falls to, as a share of its start.
-const LEAST_MU: f64 = 0.01;
-
-/// Batches between two observations of the Gauss-Newton metric.
-const OBSERVE_EVERY: u64 = 10;
-
-/// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
-/// finds the step.
-const FIRST_STEP: f64 = 1.0;
-
-/// By how much a parameter step is tried longer than the last. A step must suit the batches to come as well, so it
-/// grows slowly: the accepted ones stay near the least that the last hundred batches allowed, and few are refused.
-const STEP_GROWTH: f64 = 1.02;
-
-/// The lifted Bregman trainer.
-pub struct LbFb {
-    pub(super) options: Options,
-    norms: Norms<f32>,
-    moments: Moments,
-    pub(super) metric: Option<GaussNewton>,
-    /// The parameter step of each layer; the first also where all layers share one.
-    pub(super) beta: Vec<Backtracking>,
-    /// The `u` step of each layer; the first is that of all layers at once in the simultaneous order.
-    pub(super) gamma: Vec<Backtracking>,
-    pub(super) u_search: Option<USearch<f32>>,
-    /// `u_1..u_{K-1}` of every sample, `[sample][k][j][pixels with gaps]`, when persistent. Shared with a checkpoint
-    /// while that is written, so that it costs no second copy.
-    kept: Vec<Arc<Vec<f32>>>,
-    visits: u64,
-    lifted: Option<Lifted<f32>>,
-    gradients: Option<Gradients<f32>>,
+/// `E` of each sample of a batch, by blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Energy {
+    /// `mu l(x^(u_{K-1}), x)` of each sample.
+    pub data: Vec<f64>,
+    /// `B(u_k, v_k)` of each sample, for `k = 1..K-1` at index `k - 1`.
+    pub penalties: Vec<Vec<f64>>,
 }
 
-impl LbFb {
-    /// A trainer for `network`.
+impl Energy {
+    /// `E` of sample `s`.
+    pub fn sample(&self, s: usize) -> f64 {
+        self.data[s] + self.penalties.iter().map(|penalty| penalty[s]).sum::<f64>()
+    }
+
+    /// `E` summed over the batch.
+    pub fn total(&self) -> f64 {
+        self.blocks().iter().sum()
+    }
+
+    /// The blocks summed over the batch: the penalties of layers `1..K-1`, then the loss.
+    pub fn blocks(&self) -> Vec<f64> {
+        self.penalties.iter().chain([&self.data]).map(|block| block.iter().sum()).collect()
+    }
+}
+
+/// Numbers of a batch that a thread takes at once.
+const GRAIN: usize = 1 << 14;
+
+/// `a <- f(a)`, entry by entry.
+pub(super) fn map<T: Real>(a: &mut [T], f: impl Fn(T) -> T + Sync) {
+    a.par_chunks_mut(GRAIN).for_each(|a| a.iter_mut().for_each(|a| *a = f(*a)));
+}
+
+/// `a <- f(a, b)`, entry by entry.
+pub(super) fn map2<T: Real>(a: &mut [T], b: &[T], f: impl Fn(T, T) -> T + Sync) {
+    a.par_chunks_mut(GRAIN)
+        .zip(b.par_chunks(GRAIN))
+        .for_each(|(a, b)| a.iter_mut().zip(b).for_each(|(a, &b)| *a = f(*a, b)));
+}
+
+/// `a <- f(a, b, c)`, entry by entry.
+pub(super) fn map3<T: Real>(a: &mut [T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T + Sync) {
+    let parts = a.par_chunks_mut(GRAIN).zip(b.par_chunks(GRAIN)).zip(c.par_chunks(GRAIN));
+    parts.for_each(|((a, b), c)| {
+        a.iter_mut().zip(b).zip(c).for_each(|((a, &b), &c)| *a = f(*a, b, c));
+    });
+}
+
+/// A batch with its auxiliary variables `u_k` and what follows from them.
+#[derive(Clone, Debug)]
+pub struct Lifted<T: Real> {
+    /// The noisy images.
+    pub z: Field<T>,
+    /// The clean images.
+    pub x: Field<T>,
+    /// `u_0 = L_0 z` (which follows from `theta_0`), then the variables `u_1..u_{K-1}`.
+    pub u: Vec<Field<T>>,
+    /// `v_k = F_k(u_{k-1})` for `k = 1..K-1`, at their index; `v[0]` is unused and has no samples.
+    pub v: Vec<Field<T>>,
+    /// `r_k = L_k* u_{k-1} - z`, at their index likewise.
+    pub r: Vec<Field<T>>,
+    /// `e = x^ - x`.
+    pub e: Field<T>,
+    /// `d_k = s(v_k) - u_k`, for whichever layer is at work.
+    pub(super) d: Field<T>,
+    /// `L_k* d_k`.
+    pub(super) a: Field<T>,
+    /// `q_k` of a network with momentum or bounds, at their index; else empty.
+    pub(super) q: Vec<Field<T>>,
+    /// `(I - tau_k L_k L_k*) d_k`.
+    pub(super) back: Field<T>,
+}
+
+impl<T: Real> Lifted<T> {
+    /// Memory for a batch, with all `u` zero.
     ///
     /// # Errors
-    /// When the options contradict each other or are out of range.
-    pub fn new(network: &Network<f32>, options: Options, seed: u64) -> Result<Self> {
-        options.validate()?;
-        let metrics = [MetricKind::Diagonal, MetricKind::Kronecker];
-        let rated = matches!(options.steps, Steps::Rate(_)) && metrics.contains(&options.metric);
-        let papers = network.is_plain() && network.overstep <= 1.0;
-        let papers = papers && !network.learns_activations() && !options.constraint.tied;
-        if !rated && !papers {
-            return Err(Error::invalid(
-                "backtracking and the Gauss-Newton metric are for the paper's network: momentum, bounds, long steps, \
-                 learned activations and tied layers take steps with a rate in the diagonal or the Kronecker metric",
-            ));
-        }
-        let kept = match options.auxiliary {
-            Auxiliary::Anchored => Vec::new(),
-            Auxiliary::Persistent { samples } => vec![Arc::default(); samples],
+    /// When the images do not fit the network.
+    pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
+        network.check_pair(&z, &x)?;
+        let Architecture { depth, features, channels, .. } = network.architecture();
+        let (samples, grid) = (z.samples(), z.grid());
+        let fields = |channels: usize, first: usize| {
+            let count = |k: usize| if k < first { 0 } else { samples };
+            (0..depth).map(|k| Field::zeros(count(k), channels, grid)).collect()
         };
-        let metric = match (options.metric, options.steps) {
-            (MetricKind::GaussNewton, _) => Some(GaussNewton::full(network, seed)),
-            (MetricKind::Diagonal, Steps::Backtracking) => Some(GaussNewton::diagonal(network, seed)),
-            _ => None,
-        };
-        let mut moments = Moments::new(network);
-        if options.metric == MetricKind::Kronecker {
-            moments = moments.in_eigenbases(network);
-        }
-        let first = Backtracking::default();
-        let beta = Backtracking { step: FIRST_STEP, grow: STEP_GROWTH, ..first };
-        let gamma = if options.order == Order::Sweep { 0.5 } else { 0.25 };
+        let feature = || Field::zeros(samples, features, grid);
+        let image = || Field::zeros(samples, channels, grid);
         Ok(Self {
-            options,
-            norms: Norms::new(network, seed),
-            moments,
-            metric,
-            beta: vec![beta; network.theta.len()],
-            gamma: vec![Backtracking { step: gamma, ..first }; network.theta.len() - 1],
-            u_search: None,
-            kept,
-            visits: 0,
-            lifted: None,
-            gradients: None,
+            u: fields(features, 0),
+            v: fields(features, 1),
+            r: fields(channels, 1),
+            e: image(),
+            d: feature(),
+            a: image(),
+            q: Vec::new(),
+            back: feature(),
+            z,
+            x,
         })
     }
 
-    /// The fused way: one training pass of the engine, then a step of every parameter block in the metric.
-    fn rated_step(
+    /// Anchors `u` at the network's own forward pass, where all penalties vanish.
+    pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        if !network.is_plain() {
+            return self.refresh_unrolled(engine, network, true);
+        }
+        engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
+        for k in 1..self.u.len() {
+            self.propagate(engine, network, k);
+            engine.activate(network.layer(k), &self.v[k], &mut self.u[k]);
+        }
+        self.output(engine, network);
+    }
+
+    /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
+    pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        if !network.is_plain() {
+            return self.refresh_unrolled(engine, network, false);
+        }
+        engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
+        for k in 1..self.u.len() {
+            self.propagate(engine, network, k);
+        }
+        self.output(engine, network);
+    }
+
+    /// `v_k = F_k(u_{k-1})` and `r_k` of plain dual forward-backward, as are the steps of single blocks below.
+    pub fn propagate(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        engine.layer(network.layer(k), &self.u[k - 1], &self.z, &mut self.r[k], &mut self.v[k]);
+    }
+
+    /// `e = x^ - x`, zero in the network's border.
+    pub fn output(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+        let last = &self.u[self.u.len() - 1];
+        engine.residual(network.last(), last, &self.z, &mut self.e);
+        map2(self.e.data_mut(), self.x.data(), |e, x| -e - x);
+        self.e.clear_border(network.border);
+    }
+
+    /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
+    pub fn energy(&self, engine: &dyn Engine<T>, network: &Network<T>, mu: f64) -> Energy {
+        let samples = self.z.samples();
+        let data = (0..samples).map(|s| {
+            let squares: f64 = self.e.sample(s).iter().map(|e| e.to_double().powi(2)).sum();
+            0.5 * mu * squares
+        });
+        let penalties = (1..self.u.len()).map(|k| {
+            let mut penalty = vec![0.0; samples];
+            engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
+            penalty
+        });
+        Energy { data: data.collect(), penalties: penalties.collect() }
+    }
+
+    /// `d_k = s(v_k) - u_k`, and from it `a = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
+    pub(super) fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        let layer = network.layer(k);
+        engine.activate(layer, &self.v[k], &mut self.d);
+        map2(self.d.data_mut(), self.u[k].data(), |d, u| d - u);
+        engine.pullback(layer, &self.d, &mut self.a, &mut self.back);
+    }
+
+    /// `df/dtheta_k` for all `k`, summed over the batch.
+    pub fn theta_gradients(
         &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        batch: &Batch,
-        mu: f32,
-        rate: f32,
-    ) -> Result<Report> {
-        let samples = batch.z.samples();
-        if self.metric.is_some() && self.visits.is_multiple_of(OBSERVE_EVERY) {
-            let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
-            lifted.anchor(engine, network);
-            self.observe(network, &lifted);
-            self.lifted = Some(lifted);
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        mu: T,
+        gradients: &mut [Filters<T>],
+    ) {
+        if !network.is_plain() {
+            return self.gradients_unrolled(engine, network, mu, Wanted::Theta(gradients));
         }
-        let mut gradients = take(&mut self.gradients, network, samples);
-        engine.training_pass(network, Reverse::Lifted { mu }, &batch.z, &batch.x, &mut gradients)?;
-        let loss = gradients.loss.iter().sum();
-        self.options.constraint.tie(&mut gradients);
-        // The gradients are proportional to mu; divided by it, rates mean the same for every mu.
-        let scale = 1.0 / (mu * samples as f32);
-        match &self.metric {
-            Some(metric) => {
-                for (k, gradient) in gradients.theta.iter_mut().enumerate() {
-                    metric.solve(k, gradient.weights_mut());
-                }
-                let descent = Descent::Momentum { beta: self.options.inertia };
-                let rate = rate * (1.0 - self.options.inertia);
-                self.moments.descend(network, &gradients, scale, rate, descent);
-            }
-            None => {
-                let descent = Descent::Adam { beta1: self.options.inertia, beta2: 0.99 };
-                self.moments.descend(network, &gradients, scale, rate, descent);
-            }
+        let depth = self.u.len();
+        for gradient in gradients.iter_mut() {
+            gradient.weights_mut().fill(T::zero());
         }
-        self.options.constraint.project(network);
-        self.gradients = Some(gradients);
-        Ok(Report { loss, steps: (f64::from(rate), f64::from(rate)), ..Report::default() })
+        engine.correlate(-mu, &self.e, &self.u[depth - 1], &mut gradients[depth]);
+        for k in (1..depth).rev() {
+            self.pull(engine, network, k);
+            let tau = network.layer(k).tau;
+            engine.correlate(-tau, &self.r[k], &self.d, &mut gradients[k]);
+            engine.correlate(-tau, &self.a, &self.u[k - 1], &mut gradients[k]);
+        }
+        engine.correlate(T::one(), &self.z, &self.back, &mut gradients[0]);
     }
 
-    /// Averages the metric in, every so many batches.
-    fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
-        if let Some(metric) = &mut self.metric
-            && self.visits.is_multiple_of(OBSERVE_EVERY)
-        {
-            metric.observe(network, lifted);
-        }
-    }
-
-    /// The paper's way, block after block.
-    fn backtracked_step(
+    /// `df/du_k` for `k = 1..K-1` into `gradients[k]`; `gradients[0]` is left alone.
+    pub fn u_gradients(
         &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        batch: &Batch,
-        mu: f32,
-    ) -> Result<Report> {
-        let mut lifted = take_lifted(&mut self.lifted, network, batch)?;
-        let mut report = Report { steps: (f64::INFINITY, 0.0), ..Report::default() };
-        lifted.anchor(engine, network);
-        report.loss = lifted.block(engine, network, lifted.u.len(), 1.0);
-        if !self.kept.is_empty() {
-            self.recall(&mut lifted, batch);
-            lifted.refresh(engine, network);
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        mu: T,
+        gradients: &mut [Field<T>],
+    ) {
+        if !network.is_plain() {
+            return self.gradients_unrolled(engine, network, mu, Wanted::U(gradients));
         }
-        self.observe(network, &lifted);
-        let mut work = Work { engine, network, lifted: &mut lifted, mu, report: &mut report };
-        let mut energy = work.energy();
-        work.report.energy_before = Some(energy.total());
-        for inner in 0..self.options.inner {
-            match self.options.order {
-                Order::Simultaneous => energy = self.simultaneous(&mut work, energy),
-                Order::Sweep => {
-                    if inner > 0 && self.options.auxiliary == Auxiliary::Anchored {
-                        work.anchor();
-                    }
-                    self.sweep(&mut work);
-                    work.refresh();
-                }
-            }
-        }
-        if self.options.order == Order::Sweep {
-            energy = work.energy();
-        }
-        report.energy = Some(energy.total());
-        report.blocks = energy.blocks();
-        self.keep(&lifted, batch);
-        self.lifted = Some(lifted);
-        Ok(report)
-    }
-
-    /// Puts the kept `u` of the batch's samples in place; a sample seen for the first time starts anchored.
-    fn recall(&self, lifted: &mut Lifted<f32>, batch: &Batch) {
-        let length = lifted.u[0].sample_len();
-        for (s, &index) in batch.indices.iter().enumerate() {
-            for (u, kept) in lifted.u[1..].iter_mut().zip(self.kept[index].chunks_exact(length)) {
-                u.data_mut()[s * length..][..length].copy_from_slice(kept);
-            }
+        let depth = self.u.len();
+        engine.analyse(network.last(), &self.e, &mut self.back);
+        map(self.back.data_mut(), |b| -mu * b);
+        for k in (1..depth).rev() {
+            let gradient = gradients[k].data_mut();
+            gradient.copy_from_slice(self.u[k].data());
+            map3(gradient, self.v[k].data(), self.back.data(), |u, v, back| (u - v) + back);
+            self.pull(engine, network, k);
         }
     }
 
-    fn keep(&mut self, lifted: &Lifted<f32>, batch: &Batch) {
-        if self.kept.is_empty() {
+    /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
+    /// the block enters (`theta_0` enters that of layer 1).
+    pub fn block(&self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: f64) -> f64 {
+        if k == self.u.len() {
+            return 0.5 * mu * self.e.data().iter().map(|e| e.to_double().powi(2)).sum::<f64>();
+        }
+        let k = k.max(1);
+        let mut penalty = vec![0.0; self.z.samples()];
+        engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
+        penalty.iter().sum()
+    }
+
+    /// `df/dtheta_k` of one block, summed over the batch.
+    pub fn theta_gradient(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        k: usize,
+        mu: T,
+        gradient: &mut Filters<T>,
+    ) {
+        gradient.weights_mut().fill(T::zero());
+        if k == self.u.len() {
+            engine.correlate(-mu, &self.e, &self.u[k - 1], gradient);
+        } else if k == 0 {
+            self.pull(engine, network, 1);
+            engine.correlate(T::one(), &self.z, &self.back, gradient);
+        } else {
+            self.pull(engine, network, k);
+            let tau = network.layer(k).tau;
+            engine.correlate(-tau, &self.r[k], &self.d, gradient);
+            engine.correlate(-tau, &self.a, &self.u[k - 1], gradient);
+        }
+    }
+
+    /// `dE` by the knots and slopes of layer `k`, summed over the batch; `u` is held.
+    pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> ActivationGradient<T> {
+        let activation = &network.activation[k - 1];
+        let mut gradient = activation.zero_gradient();
+        let len = self.z.grid().len();
+        let values = self.u[k].data().iter().zip(self.v[k].data()).enumerate();
+        for (i, (&u, &v)) in values {
+            let j = i / len % activation.features();
+            activation.add_gradient(j, v, T::of(activation.inverse(j, u.to_double())), &mut gradient);
+        }
+        gradient
+    }
+
+    /// Recomputes what follows from `theta_k` alone, `u` being held.
+    pub fn follow(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        if k == self.u.len() {
+            self.output(engine, network);
             return;
         }
-        for (s, &index) in batch.indices.iter().enumerate() {
-            let kept = Arc::make_mut(&mut self.kept[index]);
-            kept.clear();
-            kept.reserve_exact(lifted.u[1..].len() * lifted.u[0].sample_len());
-            for u in &lifted.u[1..] {
-                kept.extend_from_slice(u.sample(s));
-            }
+        if k == 0 {
+            engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
         }
-    }
-}
-
-/// The lifted batch of the last step if it fits this one, with this batch's images.
-fn take_lifted(kept: &mut Option<Lifted<f32>>, network: &Network<f32>, batch: &Batch) -> Result<Lifted<f32>> {
-    match kept.take() {
-        Some(mut lifted) if lifted.z.samples() == batch.z.samples() && lifted.z.grid() == batch.z.grid() => {
-            lifted.z.data_mut().copy_from_slice(batch.z.data());
-            lifted.x.data_mut().copy_from_slice(batch.x.data());
-            Ok(lifted)
-        }
-        _ => Lifted::new(network, batch.z.clone(), batch.x.clone()),
-    }
-}
-
-impl Trainer for LbFb {
-    fn describe(&self) -> String {
-        self.options.to_string()
-    }
-
-    fn step(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &mut Network<f32>,
-        batch: &Batch,
-        progress: f64,
-    ) -> Result<Report> {
-        let mu = Rate { start: f64::from(self.options.mu), schedule: self.options.mu_schedule };
-        // Never zero: the energy would no longer see the images.
-        let mu = mu.at(progress).max(LEAST_MU * mu.start) as f32;
-        let report = match self.options.steps {
-            Steps::Rate(rate) => self.rated_step(engine, network, batch, mu, rate.at(progress) as f32),
-            Steps::Backtracking => self.backtracked_step(engine, network, batch, mu),
-        }?;
-        self.visits += 1;
-        self.norms.update(network, NORM_ITERATIONS);
-        Ok(report)
-    }
-
-    fn save(&self, state: &mut Snapshot) {
-        save_norms(&self.norms, state);
-        self.moments.save(state);
-        if let Some(metric) = &self.metric {
-            metric.save(state);
-        }
-        for (k, beta) in self.beta.iter().enumerate() {
-            state.put_scalar(format!("beta_{k}"), beta.step);
-        }
-        for (k, gamma) in self.gamma.iter().enumerate() {
-            state.put_scalar(format!("gamma_{k}"), gamma.step);
-        }
-        state.put_scalar("visits", self.visits as f64);
-        for (s, kept) in self.kept.iter().enumerate() {
-            state.share(format!("u_{s}"), kept);
-        }
-    }
-
-    fn restore(&mut self, state: &Snapshot) -> Result<()> {
-        restore_norms(&mut self.norms, state)?;
-        self.moments.restore(state)?;
-        if let Some(metric) = &mut self.metric {
-            metric.restore(state)?;
-        }
-        for (k, beta) in self.beta.iter_mut().enumerate() {
-            beta.step = state.scalar(&format!("beta_{k}"))?;
-        }
-        for (k, gamma) in self.gamma.iter_mut().enumerate() {
-            gamma.step = state.scalar(&format!("gamma_{k}"))?;
-        }
-        self.visits = state.scalar("visits")? as u64;
-        for (s, kept) in self.kept.iter_mut().enumerate() {
-            *kept = state.shared(&format!("u_{s}"))?;
-        }
-        Ok(())
+        self.propagate(engine, network, k.max(1));
     }
 }

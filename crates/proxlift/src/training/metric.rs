@@ -19,13 +19,13 @@
 //! blocks are proportional to `mu`, and so one rate suits all layers only if their matrices are either all so or none.
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
-use super::energy::Lifted;
+use super::lifted::Lifted;
 use super::matrix::multiply;
 use super::trainer::Snapshot;
 use crate::Result;
-use crate::engine::Field;
-use crate::image::random::{Purpose, below, stream};
+use crate::field::Field;
 use crate::network::{Architecture, Network};
+use crate::random::{Purpose, below, stream};
 use rayon::prelude::*;
 
 /// Which metric.

@@ -3,13 +3,12 @@
 pub mod backprop;
 pub mod backtracking;
 mod blocks;
-pub mod checkpoint;
 pub mod constraint;
 pub mod driver;
 mod eigenbasis;
-pub mod energy;
 pub mod feedforward;
 pub mod grid;
+pub mod lbfb;
 pub mod lifted;
 mod matrix;
 pub mod metric;
@@ -20,12 +19,12 @@ pub mod u_steps;
 mod unrolled;
 
 pub use backprop::{Backprop, Descent};
-pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Observer, Plan, train};
-pub use energy::{Energy, Lifted};
+
 pub use grid::{Trial, best_trial, search_rates};
-pub use lifted::LbFb;
+pub use lbfb::LbFb;
+pub use lifted::{Energy, Lifted};
 pub use metric::MetricKind;
 pub use options::{Auxiliary, Options, Order, Steps, ThetaSteps, UStep};
 pub use rate::{Rate, Schedule};

@@ -1,6 +1,7 @@
 //! What every trainer is: something that improves a network by one mini-batch.
 
-use crate::engine::{Engine, Field};
+use crate::engine::Engine;
+use crate::field::Field;
 use crate::network::Network;
 use crate::{Error, Result};
 use std::collections::BTreeMap;

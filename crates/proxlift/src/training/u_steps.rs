@@ -1,9 +1,10 @@
 //! Steps of the auxiliary variables: `u_k <- s(u_k - gamma df/du_k)`, for one block or for all.
 
 use super::backtracking::{Backtracking, RESOLUTION};
-use super::energy::{Lifted, map, map2, map3};
+use super::lifted::{Lifted, map, map2, map3};
 use crate::Real;
-use crate::engine::{Engine, Field};
+use crate::engine::Engine;
+use crate::field::Field;
 use crate::network::Network;
 
 /// The longest step of a single block: the curvature of `q` is 1, so that no longer one keeps the majorant.
@@ -33,7 +34,7 @@ impl<T: Real> Lifted<T> {
     /// `df/du_k - (u_k - v_k)` into `back`: what the block gets from the layer after it.
     fn pull_block(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T) {
         if k + 1 == self.u.len() {
-            engine.lift(network.last(), &self.e, &mut self.back);
+            engine.analyse(network.last(), &self.e, &mut self.back);
             map(self.back.data_mut(), |b| -mu * b);
         } else {
             self.pull(engine, network, k + 1);

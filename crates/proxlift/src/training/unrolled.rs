@@ -3,9 +3,10 @@
 //! `u` alone is lifted. The images `r_k` follow from `u` by the recursion of [`Unrolling`](crate::network::Unrolling), so
 //! the gradients go back through it; through the activations they do not, as every `u_k` is a variable of its own.
 
-use super::energy::{Lifted, map2, map3};
+use super::lifted::{Lifted, map2, map3};
 use crate::Real;
-use crate::engine::{Engine, Field};
+use crate::engine::Engine;
+use crate::field::Field;
 use crate::network::Network;
 use crate::operator::Filters;
 
@@ -21,7 +22,7 @@ impl<T: Real> Lifted<T> {
     pub(super) fn refresh_unrolled(&mut self, engine: &dyn Engine<T>, network: &Network<T>, anchored: bool) {
         let depth = self.u.len();
         self.q.resize_with(depth + 1, || self.e.clone());
-        engine.lift(&network.theta[0], &self.z, &mut self.u[0]);
+        engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
         let mut before = Field::zeros(self.z.samples(), self.z.channels(), self.z.grid());
         for k in 1..=depth {
             let primal = network.primal(k);
@@ -35,7 +36,7 @@ impl<T: Real> Lifted<T> {
             map2(before.data_mut(), q.data(), |_, q| primal.bound(q));
             if k < depth {
                 let layer = network.layer(k);
-                engine.lift(layer.theta, &self.r[k], &mut self.v[k]);
+                engine.analyse(layer.theta, &self.r[k], &mut self.v[k]);
                 map2(self.v[k].data_mut(), y.data(), |v, y| y - layer.tau * v);
                 if anchored {
                     engine.activate(layer, &self.v[k], &mut self.u[k]);
@@ -100,7 +101,7 @@ impl<T: Real> Lifted<T> {
                 engine.correlate(T::one(), &self.a, &self.moved(network, k), &mut gradients[k]);
             }
             let alpha = network.momentum(k).inertia;
-            engine.lift(&network.theta[k], &self.a, &mut self.back);
+            engine.analyse(&network.theta[k], &self.a, &mut self.back);
             let all = self.back.data_mut().iter_mut().zip(self.d.data()).zip(inertia.data_mut());
             for ((back, &d), inertia) in all {
                 let by_y = d + *back;

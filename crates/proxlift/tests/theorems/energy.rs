@@ -140,7 +140,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
 /// Learned activations, unrolled from every algorithm, free, and bounded with a border.
 fn family(architecture: Architecture) -> Vec<Network<f64>> {
     use Unrolling::*;
-    let all = [DualForwardBackward, Inertial, ChambollePock, StronglyConvex].into_iter();
+    let all = [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated].into_iter();
     all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))
         .map(|(unrolling, bounded)| Network {
             unrolling,
@@ -161,7 +161,7 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
             Reference.training_pass(&net, rule, &z, &x, &mut gradients).unwrap();
             gradients
         };
-        let gradients = pass(Reverse::Backprop);
+        let gradients = pass(ReverseRule::Backprop);
         let loss = |net: &Network<f64>| {
             let mut error = z.clone();
             Reference.denoise(net, &z, &mut error);
@@ -175,7 +175,7 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
             assert!(mismatch < 1e-6, "{what:?} theta_{k}: {mismatch:e}");
         }
         let mu = 1e-6;
-        let small = pass(Reverse::Lifted { mu });
+        let small = pass(ReverseRule::Lifted { mu });
         for (k, (gradient, small)) in gradients.activation.iter().zip(&small.activation).enumerate() {
             let parts = [(&gradient.knots, &small.knots), (&gradient.slopes, &small.slopes)];
             for (part, (gradient, small)) in parts.into_iter().enumerate() {
@@ -197,7 +197,7 @@ fn back_propagation_is_the_gradient_of_the_plain_loss() {
         let net = network(architecture, 0.2);
         let (z, x) = (images(&net, 1), images(&net, 2));
         let mut gradients = Gradients::zeros(&net, SAMPLES);
-        Reference.training_pass(&net, Reverse::Backprop, &z, &x, &mut gradients).unwrap();
+        Reference.training_pass(&net, ReverseRule::Backprop, &z, &x, &mut gradients).unwrap();
         let loss = |net: &Network<f64>| {
             let mut output = z.clone();
             Reference.denoise(net, &z, &mut output);

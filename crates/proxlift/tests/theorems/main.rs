@@ -8,7 +8,8 @@ mod sweep;
 mod unrolled;
 
 use proxlift::Real;
-use proxlift::engine::{Cpu, Engine, Field, Gradients, Reference, Reverse};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
 use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};
 use proxlift::operator::{

@@ -9,7 +9,7 @@ fn the_lifted_pass_is_one_reverse_sweep_of_unit_forward_backward_steps() {
         let (z, x) = (images(&net, 1), images(&net, 2));
         let depth = architecture.depth;
         let mut pass = Gradients::zeros(&net, SAMPLES);
-        Reference.training_pass(&net, Reverse::Lifted { mu: MU }, &z, &x, &mut pass).unwrap();
+        Reference.training_pass(&net, ReverseRule::Lifted { mu: MU }, &z, &x, &mut pass).unwrap();
 
         let mut lifted = Lifted::new(&net, z, x).unwrap();
         lifted.anchor(&Reference, &net);
@@ -47,9 +47,9 @@ fn lifted_gradients_over_mu_tend_to_back_propagation() {
             let all = gradients.theta.iter().flat_map(|theta| theta.weights().to_vec());
             all.map(|g| g / scale).collect::<Vec<_>>()
         };
-        let plain = gradients(Reverse::Backprop, 1.0);
+        let plain = gradients(ReverseRule::Backprop, 1.0);
         let error = |mu: f64| {
-            squared_distance(&gradients(Reverse::Lifted { mu }, mu), &plain).sqrt()
+            squared_distance(&gradients(ReverseRule::Lifted { mu }, mu), &plain).sqrt()
                 / norm_squared(&plain).sqrt()
         };
         // An entry of d differs only where v is within |back| = O(mu) of a kink: a share O(mu) of them.

@@ -104,7 +104,7 @@ fn every_unrolling_reaches_the_variational_solution() {
         squared_distance(&unrolled(&Reference, &net, &z), &solution)
     };
     use Unrolling::*;
-    for unrolling in [DualForwardBackward, Inertial, ChambollePock, StronglyConvex] {
+    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
         // The accelerations promise 1 / k^2: a sixteenth after four times as many layers.
         let (near, nearer) = (distance(unrolling, 100), distance(unrolling, 400));
         assert!(near < 1e-2 && nearer < (near / 8.0).max(1e-9), "{unrolling:?}: {near:e}, {nearer:e}");
@@ -119,7 +119,7 @@ fn a_bounded_network_solves_the_bounded_problem() {
     let x = unrolled(&Reference, &Network { bounded: true, ..free.clone() }, &z);
     assert!(x.iter().zip(&z).all(|(x, z)| *x == z.clamp(0.0, 1.0)));
     // With one, it stays in the box.
-    for unrolling in [Unrolling::DualForwardBackward, Unrolling::StronglyConvex] {
+    for unrolling in [Unrolling::DualForwardBackward, Unrolling::ChambollePockAccelerated] {
         let mut net = Network { unrolling, bounded: true, ..free.clone() };
         net.activation.fill(Activation::clip(vec![0.2; 2]));
         assert!(unrolled(&Reference, &net, &z).iter().all(|x| (0.0..=1.0).contains(x)));

@@ -3,7 +3,7 @@
 
 use rand::Rng;
 
-use crate::image::random::unit;
+use crate::random::unit;
 
 /// `2^x`, to seven digits, for `|x| < 100`.
 pub(super) fn exp2(x: f32) -> f32 {

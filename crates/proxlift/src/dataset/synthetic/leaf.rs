@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::arithmetic::{exp2, log_uniform, range};
 use super::direction;
-use crate::image::random::unit;
+use crate::random::unit;
 
 /// The range of radii in one image, in painted pixels.
 #[derive(Clone, Copy, Debug)]

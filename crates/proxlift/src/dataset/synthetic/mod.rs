@@ -18,8 +18,8 @@ use rand::Rng;
 use self::arithmetic::range;
 use self::leaf::{Leaf, Radii};
 use self::paint::Palette;
-use crate::image::random::{Purpose, stream, unit};
 use crate::image::{Channels, Image};
+use crate::random::{Purpose, stream, unit};
 use crate::{Error, Result};
 
 /// Painted pixels for one pixel of the image, along each side.
@@ -49,7 +49,7 @@ pub(super) fn dead_leaves_for(
     let palette = Palette::draw(&mut rng);
     let softness = unit(&mut rng);
     let mut image = match channels {
-        Channels::Gray => canvas::<1>(&mut rng, &palette, height, width),
+        Channels::Grey => canvas::<1>(&mut rng, &palette, height, width),
         Channels::Rgb => canvas::<3>(&mut rng, &palette, height, width),
     }?;
     // The optics of a camera, from none to a full binomial blur.

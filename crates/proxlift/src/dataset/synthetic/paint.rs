@@ -4,7 +4,7 @@ use rand::Rng;
 
 use super::arithmetic::{bell, floor, log_uniform, range, sine};
 use super::direction;
-use crate::image::random::unit;
+use crate::random::unit;
 
 /// The mood of one image: its tones, tint and saturation.
 #[derive(Clone, Copy, Debug)]

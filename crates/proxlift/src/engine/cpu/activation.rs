@@ -1,6 +1,6 @@
 //! Activations as the kernels apply them to a vector, and the sums from which they learn.
 
-use crate::engine::LANES;
+use crate::field::LANES;
 use crate::network::ActivationGradient;
 use fearless_simd::{Simd, prelude::*};
 

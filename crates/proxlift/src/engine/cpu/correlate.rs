@@ -1,7 +1,7 @@
 //! The vector kernel of the weight gradients.
 
 use super::kernels::load;
-use crate::engine::LANES;
+use crate::field::LANES;
 use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 

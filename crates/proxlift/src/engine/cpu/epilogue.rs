@@ -6,7 +6,8 @@
 use super::activation::{Activation, Learn, PackedActivation};
 use super::inertia::{Carry, Inertia, Keep, Maybe, Replace};
 use super::kernels::{Epilogue, Fused, load, prefetch, store};
-use crate::engine::{LANES, Reverse};
+use crate::engine::ReverseRule;
+use crate::field::LANES;
 use fearless_simd::{Simd, prelude::*};
 
 /// Numbers from a vector to the one that is needed a block of pixels later.
@@ -213,7 +214,7 @@ pub(super) struct Backward<'a, 'b, A, const FROM_ZERO: bool, const GENERAL: bool
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub activation: A,
-    pub rule: Reverse<f32>,
+    pub rule: ReverseRule<f32>,
     /// Where the gradients of the activation go, if they are asked for; never for the paper's network.
     pub learn: Option<(&'a mut Learn<'b>, &'a PackedActivation)>,
     pub inertia: Maybe<Carry<'a>, GENERAL>,
@@ -284,15 +285,15 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Backward<'_, '_,
             let pixel = at - row * learn.mask.len();
             let back = back * S::f32s::from_slice(simd, &learn.mask[pixel..pixel + S::f32s::LEN]);
             match self.rule {
-                Reverse::Backprop => learn.backprop(simd, packed, row, v, back),
-                Reverse::Lifted { .. } => learn.lifted(simd, packed, row, v, back),
+                ReverseRule::Backprop => learn.backprop(simd, packed, row, v, back),
+                ReverseRule::Lifted { .. } => learn.lifted(simd, packed, row, v, back),
             }
         }
         // SAFETY: the caller's promise.
         unsafe {
             let d = match self.rule {
-                Reverse::Backprop => self.activation.derivative(simd, row, v, back),
-                Reverse::Lifted { .. } => {
+                ReverseRule::Backprop => self.activation.derivative(simd, row, v, back),
+                ReverseRule::Lifted { .. } => {
                     let [[now, then]] = self.activation.apply(simd, row, [[v, v - back]]);
                     now - then
                 }

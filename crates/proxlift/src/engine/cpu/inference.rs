@@ -8,11 +8,11 @@ use super::activation::Clip;
 use super::epilogue::{Assign, InPlace};
 use super::inertia::{Maybe, Replace};
 use super::pairs::stencil::{Progress, Stencil};
-use super::parts::{Cut, PART_BYTES, Parts};
 use super::primal::Between;
 use super::scratch::{Batch, Shelf, StripMemory};
-use crate::engine::{Aligned, Field, Grid};
-use crate::network::Network;
+use super::tiles::{Cut, TILE_BYTES, Tiles};
+use crate::field::{Aligned, Field, Grid};
+use crate::network::{Memory, Network};
 use fearless_simd::{Level, dispatch};
 use rayon::prelude::*;
 use std::ops::{Range, RangeInclusive};
@@ -43,8 +43,8 @@ impl Inference<'_> {
     /// `output = z - L_K* u_{K-1}` for one sample, in `strips` parts.
     pub(super) fn image(&self, z: &[f32], grid: Grid, strips: usize, output: &mut [f32]) {
         // Samples that run at the same time share the memory as they share the threads.
-        let bytes = PART_BYTES / rayon::current_num_threads().max(strips) * strips;
-        let parts = Parts::new(self.network.architecture(), grid.height(), grid.width(), bytes);
+        let bytes = TILE_BYTES / rayon::current_num_threads().max(strips) * strips;
+        let parts = Tiles::new(self.network.architecture(), grid.height(), grid.width(), bytes);
         for (rows, columns) in parts.iter() {
             self.part(z, grid, (rows, columns), strips, output);
         }
@@ -137,7 +137,7 @@ impl Inference<'_> {
             dispatch!(self.level, simd => {
                 stencil.convolve(simd, packed, z, range.clone(), work, &mut Assign(u));
             });
-            if let Some(before) = before.as_mut().filter(|_| self.network.unrolling.remembers().0) {
+            if let Some(before) = before.as_mut().filter(|_| self.network.unrolling.memory().features) {
                 stencil.copy_numbers(range.clone(), before, range.start, u);
             }
             return;
@@ -145,7 +145,7 @@ impl Inference<'_> {
         let (r, taps) = (&mut r[slot], &mut taps[slot]);
         let between = &mut self.between(k, q);
         let last = k + 1 == self.network.theta.len();
-        let before = before.as_mut().filter(|_| self.network.unrolling.remembers().0);
+        let before = before.as_mut().filter(|_| self.network.unrolling.memory().features);
         dispatch!(self.level, simd => {
             if !stencil.residual(simd, packed, (u, available), z, between, progress, work, (taps, r)) {
                 return;
@@ -174,7 +174,7 @@ impl Inference<'_> {
     /// The image part of layer `k`.
     fn between<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> Between<'a> {
         match q {
-            Some(q) if self.network.bounded || self.network.unrolling.remembers().1 => {
+            Some(q) if self.network.bounded || self.network.unrolling.memory().images => {
                 Between::Forward { primal: self.network.primal(k), q }
             }
             _ => Between::Nothing,
@@ -187,13 +187,13 @@ impl Cpu {
     /// and only the wanted ones of `output`, which `rows` and `columns` of `z`'s own pixels tell, are computed.
     ///
     /// They have the same bits as in the image denoised at once if `z` holds [`Architecture::receptive_radius`] more
-    /// pixels on every side where the image has them, and begins at an even row of it: see [`Parts`].
+    /// pixels on every side where the image has them, and begins at an even row of it: see [`Tiles`].
     ///
     /// [`Architecture::receptive_radius`]: crate::network::Architecture::receptive_radius
     ///
     /// # Panics
     /// When `z` does not fit the network, `output` does not fit `z`, or the part is not in it.
-    pub fn denoise_part(
+    pub fn denoise_tile(
         &self,
         network: &Network<f32>,
         z: &Field<f32>,
@@ -266,7 +266,7 @@ fn exchange(strips: &mut [Strip], rows: usize, network: &Network<f32>) {
 fn send(from: &Strip, to: &mut Strip, rows: Range<usize>, network: &Network<f32>) {
     let first = rows.start - from.around.start;
     let rows = rows.start - to.around.start..rows.end - to.around.start;
-    let (features, images) = network.unrolling.remembers();
+    let Memory { features, images } = network.unrolling.memory();
     let (stencil, memory, source) = (&to.stencil, &mut to.memory, &from.memory);
     stencil.copy_features(rows.clone(), &mut memory.u, first, &source.u);
     if let (true, Some(to), Some(from)) = (features, &mut memory.before, &source.before) {

@@ -1,6 +1,6 @@
 //! The vector kernel that layers are made of.
 //!
-//! With the gapped planes of [`Field`](crate::engine::Field), a tap is an offset, so every convolution is a small
+//! With the gapped planes of [`Field`](crate::field::Field), a tap is an offset, so every convolution is a small
 //! matrix product whose right-hand rows are read at an offset each:
 //!
 //! `out_m(p) = start_m(p) + sum_k A[m,k] b(offset_k + p)`. The convolution `L` has a row per feature
@@ -10,7 +10,7 @@
 //! It holds a block of accumulators in registers and loads each vector once for all of them. The order of additions
 //! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
 
-use crate::engine::LANES;
+use crate::field::LANES;
 use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 

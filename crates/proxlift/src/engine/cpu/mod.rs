@@ -10,17 +10,18 @@ mod inertia;
 mod inference;
 mod kernels;
 mod pairs;
-pub mod parts;
 pub mod peak;
 mod primal;
 mod sample;
 mod scratch;
 mod stencil;
+pub mod tiles;
 
-use super::{Engine, Field, Gradients, Grid, Reverse, assert_fits};
+use super::{Engine, Gradients, ReverseRule, assert_fits};
+use crate::Result;
+use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
-use crate::{Result, engine::LANES};
 use correlate::correlate;
 use epilogue::{Apart, Assign};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
@@ -81,7 +82,7 @@ impl Engine<f32> for Cpu {
         format!("cpu ({level}, {} threads)", rayon::current_num_threads())
     }
 
-    fn lift(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
+    fn analyse(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
         assert_fits(theta, &[z], &[u]);
         let stencil = self.stencil(theta, z.grid());
         self.packed(theta, 1.0, |packed| {
@@ -188,7 +189,7 @@ impl Engine<f32> for Cpu {
     fn training_pass(
         &self,
         network: &Network<f32>,
-        rule: Reverse<f32>,
+        rule: ReverseRule<f32>,
         z: &Field<f32>,
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,

@@ -7,8 +7,9 @@ use super::inertia::{Carry, Keep, Maybe};
 use super::primal::Between;
 use super::scratch::{Batch, Scratch};
 use super::stencil::Stencil;
-use crate::engine::{Aligned, Reverse};
-use crate::network::Network;
+use crate::engine::ReverseRule;
+use crate::field::Aligned;
+use crate::network::{Memory, Network};
 use fearless_simd::Simd;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if
@@ -22,7 +23,7 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
     stencil: &Stencil,
     network: &Network<f32>,
     Batch { packed, activation, .. }: &'a Batch,
-    rule: Reverse<f32>,
+    rule: ReverseRule<f32>,
     (z, x): (&[f32], &[f32]),
     scratch: &mut Scratch,
     gradients: &mut [f32],
@@ -33,7 +34,7 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
     let weight = rule.loss_weight();
     scratch.remember(stencil, network);
     let Scratch { window, z: padded, a, r, u, v, d, sums, y, q, carried, .. } = scratch;
-    let (inertial, remembers) = network.unrolling.remembers();
+    let Memory { features: inertial, images: remembers } = network.unrolling.memory();
     let images = remembers || network.bounded;
     let taps = stencil.image_offsets.as_slice();
     let per_layer = network.theta[0].weights().len();

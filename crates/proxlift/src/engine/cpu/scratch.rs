@@ -3,8 +3,8 @@
 use super::activation::PackedActivation;
 use super::pairs;
 use super::stencil::{Packed, Stencil};
-use crate::engine::{Aligned, Grid};
-use crate::network::{Architecture, Network};
+use crate::field::{Aligned, Grid};
+use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};
 
 /// What one sample needs while it goes through a block, or in training through the network.
@@ -56,7 +56,7 @@ impl Scratch {
     /// Sizes what the layers of `network` remember in training; once sized, it stays.
     pub(super) fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
         let layers = stencil.architecture.depth;
-        let (features, images) = network.unrolling.remembers();
+        let Memory { features, images } = network.unrolling.memory();
         if features && self.y.is_empty() {
             self.y = (0..layers).map(|_| Aligned::zeros(stencil.features())).collect();
             self.carried.0 = Aligned::zeros(stencil.features());
@@ -100,7 +100,7 @@ impl StripMemory {
 
     /// Sizes what the layers of `network` remember; once sized, it stays.
     pub(super) fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
-        let (features, images) = network.unrolling.remembers();
+        let Memory { features, images } = network.unrolling.memory();
         if features {
             self.before.get_or_insert_with(|| Aligned::zeros(stencil.features()));
         }

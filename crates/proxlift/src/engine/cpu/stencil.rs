@@ -3,7 +3,7 @@
 use super::epilogue::Assign;
 use super::kernels::{Epilogue, Fused, Panels, Place, Signed, Start, combine, product};
 use super::primal::Between;
-use crate::engine::{Aligned, Grid, LANES};
+use crate::field::{Aligned, Grid, LANES};
 use crate::network::Architecture;
 use crate::operator::Filters;
 use fearless_simd::{Simd, prelude::*};

@@ -37,7 +37,7 @@ pub(super) fn decode(
     }
 }
 
-/// The decoder fills a truncated JPEG with gray and says nothing, so the end marker is looked for here: after the
+/// The decoder fills a truncated JPEG with grey and says nothing, so the end marker is looked for here: after the
 /// last start of a scan, since thumbnails in the header have markers of their own.
 fn jpeg_ends(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|w| w == [0xff, marker]);
@@ -59,9 +59,9 @@ fn pixels(mut decoder: impl ImageDecoder, within: ::image::Limits, allowance: Al
     let depth = match colour {
         ColorType::L8 | ColorType::La8 | ColorType::Rgb8 | ColorType::Rgba8 => Depth::Eight,
         ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16 => Depth::Sixteen,
-        other => return Err(format!("pixels of type {other:?} are not supported; convert to gray or RGB")),
+        other => return Err(format!("pixels of type {other:?} are not supported; convert to grey or RGB")),
     };
-    let channels = if count > 2 { Channels::Rgb } else { Channels::Gray };
+    let channels = if count > 2 { Channels::Rgb } else { Channels::Grey };
     let (height, width) = (height as usize, width as usize);
     let mut samples = Samples::zeros(depth, count as usize * height * width)?;
     decoder.read_image(samples.bytes_mut()).map_err(why)?;
@@ -90,8 +90,8 @@ fn finish(mut encoder: impl ImageEncoder, raster: &Raster) -> Decoded<()> {
         encoder.set_exif_metadata(exif.clone()).map_err(|e| e.to_string())?;
     }
     let colour = match (raster.kind(), raster.has_alpha()) {
-        (Channels::Gray, false) => ExtendedColorType::L8,
-        (Channels::Gray, true) => ExtendedColorType::La8,
+        (Channels::Grey, false) => ExtendedColorType::L8,
+        (Channels::Grey, true) => ExtendedColorType::La8,
         (Channels::Rgb, false) => ExtendedColorType::Rgb8,
         (Channels::Rgb, true) => ExtendedColorType::Rgba8,
     };

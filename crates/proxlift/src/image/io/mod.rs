@@ -1,6 +1,6 @@
 //! Reading and writing image files without losing bits.
 //!
-//! | format | depths | gray | RGB | alpha | ICC | EXIF |
+//! | format | depths | grey | RGB | alpha | ICC | EXIF |
 //! |---|---|---|---|---|---|---|
 //! | PNG | 8, 16 | yes | yes | yes | kept | kept |
 //! | TIFF | 8, 16, float | yes | yes | yes | kept | dropped |

@@ -13,8 +13,8 @@ const CHUNK: usize = 64 << 10;
 
 pub(super) fn encode(raster: &Raster, file: impl Write) -> Decoded<()> {
     let colour = match (raster.kind(), raster.has_alpha()) {
-        (Channels::Gray, false) => ColorType::Grayscale,
-        (Channels::Gray, true) => ColorType::GrayscaleAlpha,
+        (Channels::Grey, false) => ColorType::Grayscale,
+        (Channels::Grey, true) => ColorType::GrayscaleAlpha,
         (Channels::Rgb, false) => ColorType::Rgb,
         (Channels::Rgb, true) => ColorType::Rgba,
     };

@@ -86,7 +86,7 @@ impl Raster {
         Picture { image, alpha, depth, metadata: self.metadata }
     }
 
-    /// Gray or RGB.
+    /// Grey or RGB.
     pub fn kind(&self) -> Channels {
         self.channels
     }

@@ -1,4 +1,4 @@
-//! TIFF, through the `tiff` crate: 8 and 16 bits and 32-bit float, gray and RGB, alpha, planar or not.
+//! TIFF, through the `tiff` crate: 8 and 16 bits and 32-bit float, grey and RGB, alpha, planar or not.
 
 use std::io::{BufRead, BufWriter, Seek, Write};
 
@@ -18,13 +18,13 @@ pub(super) fn decode(reader: impl BufRead + Seek, allowance: Allowance) -> Decod
     let mut decoder = Decoder::new(reader).map_err(why)?.with_limits(within);
 
     let (width, height) = decoder.dimensions().map_err(why)?;
-    let colour = decoder.colortype().map_err(|e| format!("{}; convert it to gray or RGB", why(e)))?;
+    let colour = decoder.colortype().map_err(|e| format!("{}; convert it to grey or RGB", why(e)))?;
     let count = match colour {
         ColorType::Gray(_) => 1,
         ColorType::GrayA(_) | ColorType::Multiband { num_samples: 2, .. } => 2,
         ColorType::RGB(_) => 3,
         ColorType::RGBA(_) => 4,
-        other => return Err(format!("{other:?} TIFF is not supported; convert it to gray or RGB")),
+        other => return Err(format!("{other:?} TIFF is not supported; convert it to grey or RGB")),
     };
     let bits = colour.bit_depth();
     if !matches!(bits, 8 | 16 | 32 | 64) {
@@ -59,7 +59,7 @@ pub(super) fn decode(reader: impl BufRead + Seek, allowance: Allowance) -> Decod
             converted(samples, planes)?
         }
     };
-    let channels = if count > 2 { Channels::Rgb } else { Channels::Gray };
+    let channels = if count > 2 { Channels::Rgb } else { Channels::Grey };
     let metadata = Metadata { icc, exif: None };
     Ok(Raster::new(channels, count % 2 == 0, size, samples, metadata)?.upright(turn))
 }
@@ -106,11 +106,11 @@ pub(super) fn encode(raster: &Raster, file: impl Write + Seek) -> Decoded<()> {
 fn encode_as<W: Write + Seek, K: TiffKind>(raster: &Raster, encoder: TiffEncoder<W, K>) -> Decoded<()> {
     use colortype::{Gray8, Gray16, Gray32Float, RGB8, RGB16, RGB32Float};
     match (raster.samples(), raster.kind()) {
-        (Samples::Eight(s), Channels::Gray) => samples::<Gray8, _, _>(raster, encoder, s),
+        (Samples::Eight(s), Channels::Grey) => samples::<Gray8, _, _>(raster, encoder, s),
         (Samples::Eight(s), Channels::Rgb) => samples::<RGB8, _, _>(raster, encoder, s),
-        (Samples::Sixteen(s), Channels::Gray) => samples::<Gray16, _, _>(raster, encoder, s),
+        (Samples::Sixteen(s), Channels::Grey) => samples::<Gray16, _, _>(raster, encoder, s),
         (Samples::Sixteen(s), Channels::Rgb) => samples::<RGB16, _, _>(raster, encoder, s),
-        (Samples::Float(s), Channels::Gray) => samples::<Gray32Float, _, _>(raster, encoder, s),
+        (Samples::Float(s), Channels::Grey) => samples::<Gray32Float, _, _>(raster, encoder, s),
         (Samples::Float(s), Channels::Rgb) => samples::<RGB32Float, _, _>(raster, encoder, s),
     }
 }

@@ -1,8 +1,8 @@
 //! The vector kernels of pairs of rows: the sums of the four points, for a convolution and for its adjoint.
 
 use super::{POINTS, Point};
-use crate::engine::LANES;
 use crate::engine::cpu::kernels::{Epilogue, Place, load, store};
+use crate::field::LANES;
 use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 

@@ -19,7 +19,7 @@
 //! products, and their sums over the features go to the rows that each was combined from.
 //!
 //! A pair is an even row and the odd one below it. Even and odd rows lie in planes of their own, so that both of a pair
-//! have the same number, and a tap along a row is an offset, as in [`Field`](crate::engine::Field). What a pixel depends
+//! have the same number, and a tap along a row is an offset, as in [`Field`](crate::field::Field). What a pixel depends
 //! on, and the order of its sums, is the same wherever it stands among rows of its kind.
 
 pub(super) mod kernels;

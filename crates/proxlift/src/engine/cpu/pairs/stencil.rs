@@ -6,7 +6,7 @@ use super::{POINTS, Packed, Term, terms};
 use crate::engine::cpu::kernels::{Epilogue, Place, Signed, Start, combine};
 use crate::engine::cpu::primal::Between;
 use crate::engine::cpu::stencil::wide;
-use crate::engine::{Aligned, Grid, LANES};
+use crate::field::{Aligned, Grid, LANES};
 use crate::network::Architecture;
 use fearless_simd::Simd;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The Jacobian of the network at an image, as a linear operator: how much of a small change comes through.
 //!
-//! The same steps as [`Unrolling`](super::Unrolling) has, with `z` replaced by its change `dz` and every activation, of
+//! The same steps as [`Unrolling`](crate::network::Unrolling) has, with `z` replaced by its change `dz` and every activation, of
 //! the features and of a bounded image, by its slope at the forward pass; the adjoint goes through them backwards. For
 //! dual forward-backward, with the slopes `m_k = s_k'(v_k)`,
 //!
@@ -12,8 +12,9 @@
 //!
 //! Its norm ([`spectral_norm`](crate::operator::spectral_norm)) is the Lipschitz constant of the network near `z`.
 
-use super::{Momentum, Network};
-use crate::engine::{Engine, Field, Grid};
+use crate::engine::Engine;
+use crate::field::{Field, Grid};
+use crate::network::{Momentum, Network};
 use crate::operator::LinearOperator;
 use crate::{Real, Result};
 
@@ -80,7 +81,7 @@ impl<'a, T: Real> Jacobian<'a, T> {
         let network = self.network;
         let depth = network.theta.len() - 1;
         let (mut u, mut v) = (self.features(), self.features());
-        self.engine.lift(&network.theta[0], z, &mut u);
+        self.engine.analyse(&network.theta[0], z, &mut u);
         let (mut y, mut before, mut r) = (u.clone(), Field::zeros(1, z.channels(), self.grid), z.clone());
         for k in 1..=depth {
             let primal = network.primal(k);
@@ -91,7 +92,7 @@ impl<'a, T: Real> Jacobian<'a, T> {
                 break;
             }
             combine(&mut before, &r, |before, r| primal.extrapolate(r, before));
-            self.engine.lift(&network.theta[k], &before, &mut v);
+            self.engine.analyse(&network.theta[k], &before, &mut v);
             std::mem::swap(&mut before, &mut r);
             let tau = network.tau[k - 1];
             combine(&mut v, &y, |v, y| y - tau * v);
@@ -152,7 +153,7 @@ impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
                 *rho = (T::one() - memory) * through;
             }
             combine(&mut to_z, &rho, |to_z, rho| to_z - rho);
-            self.engine.lift(&self.network.theta[k], &rho, &mut back);
+            self.engine.analyse(&self.network.theta[k], &rho, &mut back);
             combine(&mut d, &back, |d, back| d + back);
             let all = d.data_mut().iter_mut().zip(inertia.data_mut());
             for (d, inertia) in all {

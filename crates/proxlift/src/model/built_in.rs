@@ -1,22 +1,22 @@
 //! Trained models within the library: nothing has to be downloaded to denoise.
 //!
-//! Each is there for gray and for colour pictures. They are files of `crates/proxlift/models`, as `proxlift train`
+//! Each is there for grey and for colour pictures. They are files of `crates/proxlift/models`, as `proxlift train`
 //! wrote them; their provenance tells how.
 
 use crate::Result;
 use crate::image::Channels;
-use crate::network::Model;
+use crate::model::Model;
 
 /// A trained model within the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Embedded {
+pub enum BuiltIn {
     /// Few layers and features: the fastest.
     Small,
     /// The best that there is.
     Best,
 }
 
-impl Embedded {
+impl BuiltIn {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Small, Self::Best];
 
@@ -36,10 +36,10 @@ impl Embedded {
     /// The file.
     pub fn bytes(self, channels: Channels) -> &'static [u8] {
         match (self, channels) {
-            (Self::Small, Channels::Gray) => include_bytes!("../models/gray-small.safetensors"),
-            (Self::Small, Channels::Rgb) => include_bytes!("../models/colour-small.safetensors"),
-            (Self::Best, Channels::Gray) => include_bytes!("../models/gray-best.safetensors"),
-            (Self::Best, Channels::Rgb) => include_bytes!("../models/colour-best.safetensors"),
+            (Self::Small, Channels::Grey) => include_bytes!("../../models/grey-small.safetensors"),
+            (Self::Small, Channels::Rgb) => include_bytes!("../../models/colour-small.safetensors"),
+            (Self::Best, Channels::Grey) => include_bytes!("../../models/grey-best.safetensors"),
+            (Self::Best, Channels::Rgb) => include_bytes!("../../models/colour-best.safetensors"),
         }
     }
 
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn every_model_is_for_its_pictures_and_knows_its_noise() {
-        for embedded in Embedded::ALL {
-            assert_eq!(Embedded::named(embedded.name()), Some(embedded));
-            for channels in [Channels::Gray, Channels::Rgb] {
+        for embedded in BuiltIn::ALL {
+            assert_eq!(BuiltIn::named(embedded.name()), Some(embedded));
+            for channels in [Channels::Grey, Channels::Rgb] {
                 let model = embedded.load(channels).unwrap();
                 assert_eq!(model.network.architecture().channels, channels.count());
                 assert!(model.sigma > 0.0, "{embedded:?} {channels:?}");
             }
         }
-        assert_eq!(Embedded::named("huge"), None);
+        assert_eq!(BuiltIn::named("huge"), None);
     }
 }

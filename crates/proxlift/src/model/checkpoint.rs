@@ -14,10 +14,9 @@
 //! `settings`, a name for everything the training depends on. The file is written beside its place, synced, and
 //! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one.
 
-use super::driver::EpochRecord;
-use super::trainer::Snapshot;
 use crate::image::io::write_atomically;
 use crate::network::{Architecture, Network};
+use crate::training::{EpochRecord, Snapshot};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value, json};
@@ -35,7 +34,7 @@ const FORMAT: &str = "proxlift checkpoint";
 pub struct Checkpoint {
     /// The network.
     pub network: Network<f32>,
-    /// What [`Trainer::save`](super::Trainer::save) gave.
+    /// What [`Trainer::save`](crate::training::Trainer::save) gave.
     pub state: Snapshot,
     /// The last epoch.
     pub record: EpochRecord,
@@ -109,7 +108,7 @@ impl Checkpoint {
             "unrolling": serde_json::to_string(&self.network.unrolling)?,
             "bounded": self.network.bounded.to_string(),
             "border": self.network.border.to_string(),
-            "overstep": self.network.overstep.to_string(),
+            "step_scale": self.network.step_scale.to_string(),
         });
         let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
         let mut start = 0;
@@ -135,7 +134,7 @@ impl Checkpoint {
         let mut single = |kind, name: &str, shape, values| {
             tensors.push((format!("{kind}/{name}"), Tensor::Single(shape, values)))
         };
-        for (name, shape, values) in self.network.parts() {
+        for (name, shape, values) in self.network.tensors() {
             single("network", &name, shape, values);
         }
         for (name, values) in &self.state.arrays {
@@ -182,26 +181,27 @@ impl Checkpoint {
             };
             map.insert(name[name.find('/').unwrap_or(0) + 1..].to_string(), value);
         }
-        let mut parts = BTreeMap::new();
+        let mut of_network = BTreeMap::new();
         for (name, values) in singles {
             match name.split_once('/') {
                 Some(("state", rest)) => {
                     state.arrays.insert(rest.to_string(), Arc::new(values));
                 }
                 Some(("network", rest)) => {
-                    parts.insert(rest.to_string(), values);
+                    of_network.insert(rest.to_string(), values);
                 }
                 _ => return Err(unknown(&name)),
             }
         }
-        let (mut network, _) = Network::from_parts(architecture, |name| Ok(parts.remove(name)))
+        let (mut network, _) = Network::from_tensors(architecture, |name| Ok(of_network.remove(name)))
             .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
         if let Some(unrolling) = text("unrolling").and_then(|text| serde_json::from_str(text).ok()) {
             (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
         }
         network.border = text("border").and_then(|text| text.parse().ok()).unwrap_or(0);
-        network.overstep = text("overstep").and_then(|text| text.parse().ok()).unwrap_or(1.0);
-        if let Some(name) = parts.keys().next() {
+        network.step_scale =
+            text("step_scale").or(text("overstep")).and_then(|text| text.parse().ok()).unwrap_or(1.0);
+        if let Some(name) = of_network.keys().next() {
             return Err(unknown(name));
         }
         let settings = text("settings").unwrap_or_default().to_string();

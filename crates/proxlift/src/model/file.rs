@@ -1,12 +1,12 @@
 //! Model files: safetensors, with everything that inference needs in them.
 //!
-//! The tensors are those of [`parts`](super::parts). The metadata hold the `format` ("proxlift"), its `version` (1 for
+//! The tensors are those of [`network::tensors`](crate::network). The metadata hold the `format` ("proxlift"), its `version` (1 for
 //! the paper's network, 3 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
-//! from version 3 on the `border` and, in newer files, the `overstep`; inference needs only the steps themselves.
+//! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
 
-use super::{Architecture, Network};
 use crate::image::io::write_atomically;
+use crate::network::{Architecture, Network};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::collections::{BTreeMap, HashMap};
@@ -67,7 +67,7 @@ impl Model {
         self.network.validate()?;
         check_sigma(self.sigma)?;
         let architecture = self.network.architecture();
-        let plain = self.network.is_plain() && self.network.border == 0 && self.network.overstep == 1.0;
+        let plain = self.network.is_plain() && self.network.border == 0 && self.network.step_scale == 1.0;
         let papers = self.network.has_one_clip() && plain;
         let version = if papers { 1 } else { VERSION };
         let json = |value: std::result::Result<String, serde_json::Error>| {
@@ -84,11 +84,11 @@ impl Model {
             metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
             metadata.insert("bounded".into(), self.network.bounded.to_string());
             metadata.insert("border".into(), self.network.border.to_string());
-            metadata.insert("overstep".into(), self.network.overstep.to_string());
+            metadata.insert("step_scale".into(), self.network.step_scale.to_string());
         }
-        let parts = self.network.parts().into_iter();
+        let tensors = self.network.tensors().into_iter();
         let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
-            parts.map(|(name, shape, values)| (name, shape, to_le_bytes(values))).collect();
+            tensors.map(|(name, shape, values)| (name, shape, to_le_bytes(values))).collect();
         let views = tensors
             .iter()
             .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
@@ -130,7 +130,7 @@ impl Model {
 
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
-        let (mut network, taken) = Network::from_parts(architecture, |name| tensor(&tensors, name))?;
+        let (mut network, taken) = Network::from_tensors(architecture, |name| tensor(&tensors, name))?;
         if tensors.len() != taken {
             return Err(Error::invalid(format!(
                 "the model holds {} tensors, but its architecture has {taken}",
@@ -144,8 +144,9 @@ impl Model {
         if metadata.contains_key("border") {
             network.border = parse(metadata, "border")?;
         }
-        if metadata.contains_key("overstep") {
-            network.overstep = parse(metadata, "overstep")?;
+        // Files of version 0.1 say `overstep`.
+        if let Some(name) = ["step_scale", "overstep"].into_iter().find(|name| metadata.contains_key(*name)) {
+            network.step_scale = parse(metadata, name)?;
         }
         network.validate()?;
         Ok(Self { network, sigma, provenance })
@@ -210,7 +211,7 @@ mod tests {
     fn a_model_comes_back_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
-        let network = Network { border: 3, overstep: 6.5, bounded: true, ..model().network };
+        let network = Network { border: 3, step_scale: 6.5, bounded: true, ..model().network };
         for model in [model(), Model { network, ..model() }] {
             model.save(&path).unwrap();
             assert_eq!(Model::load(&path).unwrap(), model);

@@ -12,7 +12,7 @@ use crate::operator::Filters;
 use crate::{Error, Result};
 
 /// A name, a shape and the numbers.
-pub(crate) type Part<'a> = (String, Vec<usize>, &'a [f32]);
+pub(crate) type Tensor<'a> = (String, Vec<usize>, &'a [f32]);
 
 impl Network<f32> {
     /// Whether every layer has the same clip, as in the paper.
@@ -21,37 +21,37 @@ impl Network<f32> {
     }
 
     /// The arrays of the network.
-    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+    pub(crate) fn tensors(&self) -> Vec<Tensor<'_>> {
         let Architecture { features, kernel, channels, .. } = self.architecture();
         let shape = || vec![features, channels, kernel, kernel];
         let theta = self.theta.iter().enumerate();
-        let mut parts: Vec<Part<'_>> =
+        let mut tensors: Vec<Tensor<'_>> =
             theta.map(|(k, theta)| (format!("theta_{k}"), shape(), theta.weights())).collect();
-        parts.push(("tau".into(), vec![self.tau.len()], &self.tau));
+        tensors.push(("tau".into(), vec![self.tau.len()], &self.tau));
         if self.has_one_clip() {
-            parts.push(("lambda".into(), vec![features], self.activation[0].knots()));
-            return parts;
+            tensors.push(("lambda".into(), vec![features], self.activation[0].knots()));
+            return tensors;
         }
         for (k, activation) in self.activation.iter().enumerate() {
             let pieces = activation.pieces();
-            parts.push((format!("knots_{}", k + 1), vec![features, pieces], activation.knots()));
-            parts.push((format!("slopes_{}", k + 1), vec![features, pieces + 1], activation.slopes()));
+            tensors.push((format!("knots_{}", k + 1), vec![features, pieces], activation.knots()));
+            tensors.push((format!("slopes_{}", k + 1), vec![features, pieces + 1], activation.slopes()));
         }
-        parts
+        tensors
     }
 
-    /// The network of these arrays, and how many of them it took; `part` gives one by its name, if there is one.
+    /// The network of these arrays, and how many of them it took; `tensor` gives one by its name, if there is one.
     ///
     /// # Errors
     /// When an array is missing, or is no part of a network of this architecture.
-    pub(crate) fn from_parts(
+    pub(crate) fn from_tensors(
         architecture: Architecture,
-        mut part: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
+        mut tensor: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
     ) -> Result<(Self, usize)> {
         let Architecture { depth, features, kernel, channels } = architecture;
         let mut taken = 0;
         let mut take = |name: &str| {
-            let values = part(name)?;
+            let values = tensor(name)?;
             taken += usize::from(values.is_some());
             Ok::<_, Error>(values)
         };

@@ -12,11 +12,11 @@
 //!
 //! where `rho_k >= ||I - tau_k L_k L_k*||`, because the eigenvalues of `L_k L_k*` lie in `[0, ||L_k||^2]`; it is no
 //! more than 1 where `tau_k ||L_k||^2 <= 2`. With momentum or bounds the same is done with every difference of
-//! [`Unrolling`](super::Unrolling) by the triangle inequality, which is coarser. The recursion ends in a bound of the Lipschitz constant of the whole
+//! [`Unrolling`](crate::network::Unrolling) by the triangle inequality, which is coarser. The recursion ends in a bound of the Lipschitz constant of the whole
 //! network. It supposes that every layer meets its worst input, which all cannot at once: the constant at an image,
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
-use super::{Momentum, Network};
+use crate::network::{Momentum, Network};
 use crate::operator::convolution_norm_bound;
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -75,9 +75,11 @@ impl LipschitzBound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Field, Reference};
+    use crate::analysis::Jacobian;
+    use crate::engine::Reference;
+    use crate::field::Field;
     use crate::laws::random_field;
-    use crate::network::{Architecture, Jacobian, Unrolling};
+    use crate::network::{Architecture, Unrolling};
     use crate::operator::{Filters, NormParams, PowerState, spectral_norm};
 
     fn jacobian_norm(network: &Network<f64>, seed: u64) -> f64 {
@@ -96,7 +98,9 @@ mod tests {
             // Thresholds that clip nothing and something; steps that are safe and that are not.
             for (lambda, stretch) in [(1e9, 1.0), (0.3, 1.0), (1e9, 2.5)] {
                 let mut network = Network::<f32>::glorot(sizes, lambda, seed).unwrap().cast::<f64>();
-                for unrolling in [Unrolling::Inertial, Unrolling::ChambollePock, Unrolling::StronglyConvex] {
+                for unrolling in
+                    [Unrolling::Inertial, Unrolling::ChambollePock, Unrolling::ChambollePockAccelerated]
+                {
                     let other = Network { unrolling, bounded: true, ..network.clone().with_knots(3) };
                     let (norm, bound) = (jacobian_norm(&other, seed), LipschitzBound::of(&other).unwrap());
                     assert!(norm <= bound.bound * (1.0 + 1e-12), "{unrolling:?}: {norm} above {bound:?}");

@@ -8,7 +8,7 @@ use crate::network::Architecture;
 use std::ops::Range;
 
 /// Bytes that a part takes, unless the network sees too far for that.
-pub const PART_BYTES: usize = 256 << 20;
+pub const TILE_BYTES: usize = 256 << 20;
 
 /// Planes of a channel that a part takes besides its features: the noisy and the denoised one and copies of both, the
 /// padded one, and what the layers that go through it together have and remember.
@@ -29,13 +29,13 @@ pub struct Cut {
 
 /// An image cut into parts, a rectangle of rows and columns each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct Tiles {
     rows: Vec<Cut>,
     columns: Vec<Cut>,
 }
 
-impl Parts {
-    /// Cuts an image so that a part takes about `bytes` ([`PART_BYTES`]).
+impl Tiles {
+    /// Cuts an image so that a part takes about `bytes` ([`TILE_BYTES`]).
     ///
     /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than
     /// for itself: networks that see very far may take more.
@@ -52,7 +52,7 @@ impl Parts {
         Self { rows, columns }
     }
 
-    /// Ranges of rows, from the top: a part is one of them in one of [`Parts::columns`].
+    /// Ranges of rows, from the top: a part is one of them in one of [`Tiles::columns`].
     pub fn rows(&self) -> &[Cut] {
         &self.rows
     }
@@ -122,10 +122,10 @@ mod tests {
         for (height, width) in
             [(20_000, 20_000), (2_000, 20_000), (20_000, 500), (1, 400_000_000), (400_000_000, 1)]
         {
-            let parts = Parts::new(architecture, height, width, PART_BYTES);
+            let parts = Tiles::new(architecture, height, width, TILE_BYTES);
             for (rows, columns) in parts.iter() {
                 let pixels = rows.around.len() * columns.around.len();
-                assert!(4 * 32 * pixels <= PART_BYTES, "{height} x {width}: {rows:?} {columns:?}");
+                assert!(4 * 32 * pixels <= TILE_BYTES, "{height} x {width}: {rows:?} {columns:?}");
             }
             let seen: usize = parts.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
             assert!(seen < height * width / 100 * 120, "{height} x {width}: {seen} pixels are seen");

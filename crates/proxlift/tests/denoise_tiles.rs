@@ -1,8 +1,9 @@
 //! Pictures denoised part by part have the bits of the whole.
 
 use proxlift::denoise::{denoise, denoise_image};
-use proxlift::engine::cpu::parts::Parts;
-use proxlift::engine::{Cpu, Engine, Field};
+use proxlift::engine::cpu::tiles::Tiles;
+use proxlift::engine::{Cpu, Engine};
+use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::image::io::{Depth, Picture, Raster};
 use proxlift::laws::random_field;
@@ -31,7 +32,7 @@ fn check(network: &Network<f32>, picture: &Picture) -> usize {
     let expected = Picture { image: whole(network, &picture.image), ..picture.clone() };
     let mut raster = Raster::of_picture(picture).unwrap();
     // As small as parts may be.
-    let parts = Parts::new(network.architecture(), raster.height(), raster.width(), 0);
+    let parts = Tiles::new(network.architecture(), raster.height(), raster.width(), 0);
     let mut done = 0;
     denoise(&Cpu::new(), network, &mut raster, &parts, || done += 1).unwrap();
     let what = format!("{:?} {:?} alpha {}", picture.image.shape(), picture.depth, picture.alpha.is_some());
