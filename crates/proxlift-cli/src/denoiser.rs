@@ -66,7 +66,7 @@ pub fn describe(network: &Network<f32>) -> String {
         k = sizes.kernel,
     );
     if network.learns_activations() {
-        text += &format!(", activations of {} knots", network.activation[0].pieces());
+        text += &format!(", activations of {} knots", network.pieces());
     }
     if network.bounded {
         text += ", bounded";

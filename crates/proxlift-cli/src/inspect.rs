@@ -208,7 +208,13 @@ fn steepest(model: &Model) -> f64 {
 
 /// The least and the largest threshold.
 fn thresholds(model: &Model) -> (f64, f64) {
-    let lambda = model.network.activation.iter().flat_map(|s| s.knots()).map(|&l| f64::from(l));
+    let lambda = model
+        .network
+        .activation
+        .iter()
+        .filter_map(|s| s.piecewise())
+        .flat_map(|s| s.knots())
+        .map(|&l| f64::from(l));
     lambda.fold((f64::INFINITY, 0.0), |(least, most), l| (least.min(l), most.max(l)))
 }
 
@@ -223,7 +229,7 @@ fn print_json(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         "bounded": model.network.bounded,
         "border": model.network.border,
         "step_scale": model.network.step_scale,
-        "knots": model.network.activation[0].pieces(),
+        "knots": model.network.pieces(),
         "steepest_activation": steepest(model),
         "receptive_field": 2 * sizes.receptive_radius() + 1,
         "multiply_adds_per_pixel": sizes.forward_flops() / 2,

@@ -10,7 +10,7 @@ use proxlift::operator::{NormParams, PowerState, spectral_norm};
 use rayon::prelude::*;
 
 /// The power iteration: what it has found after so many steps is a lower bound, near enough to compare networks.
-const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60 };
+const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_iterations: 1 };
 
 /// The norm of the Jacobian at each noisy picture, in order.
 ///

@@ -5,10 +5,14 @@
 //! a convolution is nothing but an offset into that vector, and no kernel knows about borders.
 
 use crate::{Error, Real, Result};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// Planes are padded to a multiple of this many numbers, the widest vector register in use.
 pub const LANES: usize = 16;
+
+/// Numbers of a batch that a thread takes at once.
+const GRAIN: usize = 1 << 14;
 
 /// The shape of one plane and its gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,15 +164,18 @@ impl<T: Real> Field<T> {
                 planar.len()
             )));
         }
-        let grid = self.grid;
-        let planes = self.data.chunks_exact_mut(grid.len());
-        for (plane, source) in planes.zip(planar.chunks_exact(grid.pixels())) {
-            let rows = plane.chunks_exact_mut(grid.stride());
-            for (row, source) in rows.zip(source.chunks_exact(grid.width)) {
-                row[..grid.width].copy_from_slice(source);
-            }
-        }
+        load_planes(self.grid, planar, &mut self.data);
         Ok(())
+    }
+
+    /// Replaces one sample by planar numbers `[channel][y][x]`.
+    ///
+    /// # Panics
+    /// When their count does not fit the shape.
+    pub fn load_sample(&mut self, index: usize, planar: &[T]) {
+        let (grid, len) = (self.grid, self.sample_len());
+        assert_eq!(planar.len(), self.channels * grid.pixels(), "a sample of another size");
+        load_planes(grid, planar, &mut self.data[index * len..][..len]);
     }
 
     /// Zeroes the outermost `border` rows and columns of every plane.
@@ -228,6 +235,55 @@ impl<T: Real> Field<T> {
         &self.data[index * self.sample_len()..][..self.sample_len()]
     }
 
+    /// The planes of one sample without gaps, `[channel][y][x]`.
+    pub fn sample_to_planar(&self, index: usize) -> Vec<T> {
+        let Grid { height, width, .. } = self.grid;
+        let planes = self.sample(index).chunks_exact(self.grid.len());
+        let rows = planes.flat_map(|plane| plane.chunks_exact(self.grid.stride()).take(height));
+        rows.flat_map(|row| row[..width].iter().copied()).collect()
+    }
+
+    /// `a <- f(a)`, entry by entry; `f(0) = 0`, or the gaps would not stay zero.
+    pub fn map(&mut self, f: impl Fn(T) -> T + Sync) {
+        self.data.par_chunks_mut(GRAIN).for_each(|a| a.iter_mut().for_each(|a| *a = f(*a)));
+    }
+
+    /// `a <- f(a, b)`, entry by entry; `f(0, 0) = 0`.
+    ///
+    /// # Panics
+    /// When the two differ in size.
+    pub fn zip(&mut self, b: &Self, f: impl Fn(T, T) -> T + Sync) {
+        assert_eq!(self.data.len(), b.data.len(), "batches of different sizes");
+        let chunks = self.data.par_chunks_mut(GRAIN).zip(b.data.par_chunks(GRAIN));
+        chunks.for_each(|(a, b)| a.iter_mut().zip(b).for_each(|(a, &b)| *a = f(*a, b)));
+    }
+
+    /// `(a, b) <- f(a, b, c)`, entry by entry; `f(0, 0, 0) = (0, 0)`.
+    ///
+    /// # Panics
+    /// When they differ in size.
+    pub fn zip_both(&mut self, b: &mut Self, c: &Self, f: impl Fn(T, T, T) -> (T, T) + Sync) {
+        let len = self.data.len();
+        assert!(len == b.data.len() && len == c.data.len(), "batches of different sizes");
+        let chunks = self.data.par_chunks_mut(GRAIN).zip(b.data.par_chunks_mut(GRAIN));
+        chunks.zip(c.data.par_chunks(GRAIN)).for_each(|((a, b), c)| {
+            a.iter_mut().zip(b).zip(c).for_each(|((a, b), &c)| (*a, *b) = f(*a, *b, c));
+        });
+    }
+
+    /// The same numbers as `other`.
+    ///
+    /// # Panics
+    /// When the two differ in size.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.data.copy_from_slice(&other.data);
+    }
+
+    /// A batch of zeros of the same shape.
+    pub fn zeros_like(&self) -> Self {
+        Self::zeros(self.samples, self.channels, self.grid)
+    }
+
     /// The pixel `(y, x)` of plane `channel` of `sample`, zero outside the image.
     pub fn at(&self, sample: usize, channel: usize, y: isize, x: isize) -> T {
         let Grid { height, width, .. } = self.grid;
@@ -251,6 +307,15 @@ impl<T: Real> Field<T> {
             *to = U::of(from.to_double());
         }
         field
+    }
+}
+
+fn load_planes<T: Real>(grid: Grid, planar: &[T], data: &mut [T]) {
+    for (plane, source) in data.chunks_exact_mut(grid.len()).zip(planar.chunks_exact(grid.pixels())) {
+        let rows = plane.chunks_exact_mut(grid.stride());
+        for (row, source) in rows.zip(source.chunks_exact(grid.width)) {
+            row[..grid.width].copy_from_slice(source);
+        }
     }
 }
 

@@ -247,7 +247,11 @@ fn export(path: &PathBuf) -> anyhow::Result<()> {
         ("output".into(), batch.into(), output.to_planar()),
         ("loss".into(), vec![BATCH], loss),
         ("tau".into(), vec![network.tau.len()], network.tau.clone()),
-        ("lambda".into(), vec![PAPER.features], network.activation[0].knots().to_vec()),
+        (
+            "lambda".into(),
+            vec![PAPER.features],
+            network.activation[0].piecewise().map_or(Vec::new(), |clip| clip.knots().to_vec()),
+        ),
         ("image".into(), single.into(), photo.to_planar()),
         ("image_output".into(), single.into(), photo_output.to_planar()),
     ];

@@ -95,7 +95,7 @@ fn varied(name: &str, point: &Point) -> usize {
 
 fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {
     let config = Config::resolve(&Settings {
-        preset: Some(Preset::Best),
+        preset: Some(Preset::Lifted),
         depth: Some(point.depth),
         features: Some(point.features),
         ..Settings::default()

@@ -12,27 +12,36 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The paper's lifted Bregman with backtracking.
-    LbFb,
-    /// The paper's baseline.
+    /// LB-FB as the paper prints it: the preset `paper`.
+    Paper,
+    /// LB-FB in a reverse sweep: the preset `backtracking`.
+    Sweep,
+    /// The paper's baseline, with the best rate of the paper's grid.
     Sgd,
+    /// The same with the best rate of a wider grid.
+    SgdWide,
     /// The usual baseline today.
     Adam,
-    /// The best lifted Bregman preset.
-    Best,
+    /// Lifted Bregman in the diagonal metric: the preset `lifted`.
+    Lifted,
 }
 
 impl Method {
     /// All, in the order of the figures.
-    pub const ALL: [Self; 4] = [Self::LbFb, Self::Sgd, Self::Adam, Self::Best];
+    pub const ALL: [Self; 6] = [Self::Paper, Self::Sweep, Self::Sgd, Self::SgdWide, Self::Adam, Self::Lifted];
+
+    /// The two forms of LB-FB.
+    pub const LB_FB: [Self; 2] = [Self::Paper, Self::Sweep];
 
     /// What figures call it.
     pub fn label(self) -> &'static str {
         match self {
-            Self::LbFb => "LB-FB",
-            Self::Sgd => "SGD",
+            Self::Paper => "LB-FB as printed",
+            Self::Sweep => "LB-FB, reverse sweep",
+            Self::Sgd => "SGD, the paper's grid",
+            Self::SgdWide => "SGD, wider grid",
             Self::Adam => "Adam",
-            Self::Best => "best LB",
+            Self::Lifted => "lifted, diagonal metric",
         }
     }
 }
@@ -43,6 +52,8 @@ impl Method {
 pub enum Role {
     /// LB-FB with this batch size on a few images.
     Batch {
+        /// Which form of it.
+        method: Method,
         /// The batch size.
         size: usize,
     },
@@ -56,7 +67,19 @@ pub enum Role {
         rate: Option<f64>,
     },
     /// LB-FB with persistent `u`, where the few images are one batch.
-    Energy,
+    Energy {
+        /// Which form of it.
+        method: Method,
+    },
+}
+
+impl Role {
+    /// Who trains.
+    pub fn method(self) -> Method {
+        match self {
+            Self::Batch { method, .. } | Self::Compare { method, .. } | Self::Energy { method } => method,
+        }
+    }
 }
 
 /// One training.
@@ -100,14 +123,20 @@ pub fn runs(scale: &Scale, parts: &[Part], seeds: u64) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for seed in 0..seeds {
         if needs(&[Part::Figure1, Part::Claims]) {
-            for &size in &scale.batches {
-                let name = format!("batch-{size}");
-                runs.push(Run::new(&name, Role::Batch { size }, seed, Preset::Paper, few(scale, size))?);
+            for (method, &size) in
+                Method::LB_FB.iter().flat_map(|m| scale.batches.iter().map(move |b| (*m, b)))
+            {
+                let name = format!("{}-batch-{size}", lb_fb(method).0);
+                let role = Role::Batch { method, size };
+                runs.push(Run::new(&name, role, seed, lb_fb(method).1, few(scale, size))?);
             }
         }
         if needs(&[Part::Claims]) {
-            let told = Settings { u: Some(U::Persistent), ..few(scale, scale.few) };
-            runs.push(Run::new("energy", Role::Energy, seed, Preset::Paper, told)?);
+            for method in Method::LB_FB {
+                let told = Settings { u: Some(U::Persistent), ..few(scale, scale.few) };
+                let name = format!("{}-energy", lb_fb(method).0);
+                runs.push(Run::new(&name, Role::Energy { method }, seed, lb_fb(method).1, told)?);
+            }
         }
         let all = needs(&[Part::Figure2, Part::Claims]);
         for &depth in &scale.depths {
@@ -139,14 +168,24 @@ fn common(scale: &Scale, depth: usize) -> Settings {
     }
 }
 
+/// What a form of LB-FB is called in names of runs, and its preset.
+fn lb_fb(method: Method) -> (&'static str, Preset) {
+    match method {
+        Method::Paper => ("paper", Preset::Paper),
+        _ => ("sweep", Preset::Backtracking),
+    }
+}
+
 /// All methods at one depth. LB-FB and SGD see the same patches with the same noise in batches of the same size; Adam
-/// and the best preset are as `proxlift train` has them.
+/// and the lifted preset are as `proxlift train` has them.
 fn comparison(scale: &Scale, depth: usize, seed: u64, runs: &mut Vec<Run>) -> Result<()> {
     let role = |method, rate| Role::Compare { method, depth, rate };
     let told = Settings { batch: Some(scale.batch), ..common(scale, depth) };
-    let name = format!("lb-fb-k{depth}");
-    runs.push(Run::new(&name, role(Method::LbFb, None), seed, Preset::Paper, told.clone())?);
-    for &rate in &scale.rates {
+    for method in Method::LB_FB {
+        let (name, preset) = lb_fb(method);
+        runs.push(Run::new(&format!("{name}-k{depth}"), role(method, None), seed, preset, told.clone())?);
+    }
+    for &rate in scale.rates.iter().chain(&scale.wider_rates) {
         let told = Settings {
             rate: Some(Rate::Value(rate)),
             schedule: Some(Schedule::Constant),
@@ -158,8 +197,8 @@ fn comparison(scale: &Scale, depth: usize, seed: u64, runs: &mut Vec<Run>) -> Re
         let name = format!("sgd-k{depth}-rate-{rate:e}");
         runs.push(Run::new(&name, role(Method::Sgd, Some(rate)), seed, Preset::Sgd, told)?);
     }
-    for (name, method, preset) in [("adam", Method::Adam, Preset::Adam), ("best", Method::Best, Preset::Best)]
-    {
+    let others = [("adam", Method::Adam, Preset::Adam), ("lifted", Method::Lifted, Preset::Lifted)];
+    for (name, method, preset) in others {
         let name = format!("{name}-k{depth}");
         runs.push(Run::new(&name, role(method, None), seed, preset, common(scale, depth))?);
     }
@@ -173,7 +212,7 @@ mod tests {
     #[test]
     fn the_whole_plan_has_every_run_of_the_paper_once() {
         let all = runs(&Scale::full(), &Part::ALL, 2).unwrap();
-        assert_eq!(all.len(), 2 * (7 + 1 + 3 * (1 + 6 + 2)));
+        assert_eq!(all.len(), 2 * (2 * 7 + 2 + 3 * (2 + 6 + 5 + 2)));
         let mut names: Vec<_> = all.iter().map(|run| &run.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -183,14 +222,16 @@ mod tests {
     #[test]
     fn a_part_trains_what_it_shows_and_no_more() {
         let count = |part| runs(&Scale::full(), &[part], 1).unwrap().len();
-        assert_eq!((count(Part::Figure1), count(Part::Figure2)), (7, 27));
-        assert_eq!((count(Part::Figure3), count(Part::Table1)), (9, 9));
+        assert_eq!((count(Part::Figure1), count(Part::Figure2)), (14, 45));
+        assert_eq!((count(Part::Figure3), count(Part::Table1)), (15, 15));
     }
 
     #[test]
     fn lb_fb_and_sgd_train_on_the_same_patches() {
         let all = runs(&Scale::full(), &[Part::Figure2], 1).unwrap();
-        for run in all.iter().filter(|run| run.name.starts_with("lb-fb") || run.name.starts_with("sgd")) {
+        for run in all.iter().filter(|run| {
+            run.name.starts_with("paper") || run.name.starts_with("sweep") || run.name.starts_with("sgd")
+        }) {
             let settings = &run.config.settings;
             assert_eq!((settings.fresh_noise, settings.fresh_places), (Some(false), Some(false)));
             assert_eq!((settings.augment, settings.batch), (Some(false), Some(50)));

@@ -4,6 +4,7 @@ use super::outcome::Done;
 use super::plan::{Method, Role};
 use proxlift::Result;
 use proxlift::model::Model;
+use proxlift::training::grid::PAPER_RATES;
 
 /// Everything that was trained.
 pub struct Results(Vec<Done>);
@@ -107,14 +108,14 @@ impl Results {
         self.0.iter().filter(|done| is(&done.run.role)).collect()
     }
 
-    /// LB-FB with a batch size.
-    pub fn batch(&self, size: usize) -> Course {
-        Course::of(&self.with(|role| *role == Role::Batch { size }))
+    /// A form of LB-FB with a batch size.
+    pub fn batch(&self, method: Method, size: usize) -> Course {
+        Course::of(&self.with(|role| *role == Role::Batch { method, size }))
     }
 
-    /// LB-FB on a fixed batch.
-    pub fn energy(&self) -> Vec<&Done> {
-        self.with(|role| *role == Role::Energy)
+    /// A form of LB-FB on a fixed batch.
+    pub fn energy(&self, method: Method) -> Vec<&Done> {
+        self.with(|role| *role == Role::Energy { method })
     }
 
     /// SGD at a depth with a rate.
@@ -122,10 +123,14 @@ impl Results {
         Course::of(&self.with(|role| *role == Role::Compare { method: Method::Sgd, depth, rate: Some(rate) }))
     }
 
-    /// The rate of SGD's grid with the least loss at the end, averaged over seeds; one that diverged never wins.
-    pub fn best_rate(&self, depth: usize) -> Option<f64> {
+    /// The rate of SGD's grid with the least loss at the end, averaged over seeds; one that diverged never wins. The
+    /// paper's grid has no rate above `PAPER_RATES`'.
+    pub fn best_rate(&self, method: Method, depth: usize) -> Option<f64> {
+        let most = if method == Method::SgdWide { f64::INFINITY } else { PAPER_RATES[PAPER_RATES.len() - 1] };
         let rates = self.0.iter().filter_map(|done| match done.run.role {
-            Role::Compare { method: Method::Sgd, depth: d, rate } if d == depth => rate,
+            Role::Compare { method: Method::Sgd, depth: d, rate } if d == depth => {
+                rate.filter(|r| *r <= most)
+            }
             _ => None,
         });
         let courses = rates.map(|rate| (rate, self.sgd(depth, rate)));
@@ -134,7 +139,10 @@ impl Results {
     }
 
     fn compared(&self, method: Method, depth: usize) -> Vec<&Done> {
-        let rate = if method == Method::Sgd { self.best_rate(depth) } else { None };
+        let (method, rate) = match method {
+            Method::Sgd | Method::SgdWide => (Method::Sgd, self.best_rate(method, depth)),
+            method => (method, None),
+        };
         self.with(|role| *role == Role::Compare { method, depth, rate })
     }
 

@@ -21,8 +21,10 @@ pub struct Scale {
     pub depths: Vec<usize>,
     /// The mini-batch of LB-FB and SGD in the comparison.
     pub batch: usize,
-    /// The grid of rates for SGD.
+    /// The grid of rates for SGD, over the paper's range.
     pub rates: Vec<f64>,
+    /// Rates beyond it: with these, the best rate lies inside the grid.
+    pub wider_rates: Vec<f64>,
     /// Features `J`.
     pub features: usize,
     /// The side of the patches.
@@ -50,6 +52,7 @@ impl Scale {
             depths: vec![5, 10, 15],
             batch: 50,
             rates: vec![1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4],
+            wider_rates: vec![1e-3, 2e-3, 5e-3, 1e-2, 2e-2],
             features: 16,
             patch: 32,
             test: 9,
@@ -85,6 +88,7 @@ impl Scale {
             depths: vec![3, 4],
             batch: 4,
             rates: vec![1e-6, 5e-4],
+            wider_rates: vec![2e-3],
             features: 4,
             patch: 12,
             test: 2,

@@ -12,8 +12,8 @@ use proxlift::image::Image;
 /// What the paper prints: SSIM, its deviation, PSNR, its deviation.
 const PAPER: [(&str, [f64; 4]); 3] = [
     ("noisy", [0.3773, 0.0929, 19.7534, 0.3378]),
-    ("LB-FB", [0.6504, 0.0874, 26.3502, 0.4448]),
-    ("SGD", [0.6413, 0.0921, 26.1366, 0.4836]),
+    ("LB-FB as printed", [0.6504, 0.0874, 26.3502, 0.4448]),
+    ("SGD, the paper's grid", [0.6413, 0.0921, 26.1366, 0.4836]),
 ];
 
 /// The scores of one method: for each test image, the mean over seeds.
@@ -77,7 +77,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         "{caution}<p>Mean and standard deviation over the {} test images, K = {depth}, σ = {sigma}, the network of the \
          last epoch. This table has the paper's convention, with white at the largest value of each clean image; the \
          paper does not say which nine images of BSDS it took, so its own column can only be near.</p>\n{}\
-         <h3>Beyond the paper, at peak 1</h3>\n<p>The usual convention, white is 1, and three more denoisers. Outputs \
+         <h3>Beyond the paper, at peak 1</h3>\n<p>The usual convention, white is 1, and the other denoisers. Outputs \
          are not clipped.</p>\n{}<p class=\"files faint\">Behind them, image by image: \
          <a href=\"figures/table1.csv\">table1.csv</a></p>\n",
         clean.len(),
@@ -88,7 +88,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         id: "table1",
         title: "Table 1: scores on the test images",
         short:
-            "SSIM and PSNR beside the paper's figures; beyond them, total variation, Adam and the best preset"
+            "SSIM and PSNR beside the paper's figures; beyond them, total variation, Adam and the lifted preset"
                 .into(),
         html,
     })

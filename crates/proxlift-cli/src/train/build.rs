@@ -5,12 +5,9 @@ use super::settings::{Filters, Metric, Order, Rate, Start, ThetaSteps, Trainer, 
 use crate::denoiser::describe;
 use proxlift::model::Model;
 use proxlift::network::{self, Network};
-use proxlift::training::{self, Auxiliary, Backprop, Constraint, Descent, LbFb, MetricKind, Options, Steps};
+use proxlift::training::{self, Auxiliary, Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rule};
 use proxlift::{Error, Result};
 use std::path::Path;
-
-/// Adam's memory of squares.
-const BETA2: f32 = 0.999;
 
 /// The network that a training starts from.
 ///
@@ -48,7 +45,7 @@ pub fn network(config: &Config) -> Result<Network<f32>> {
 fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     let old = Model::load(path)?.network;
     let kind = |network: &Network<f32>| {
-        let knots = network.activation[0].pieces();
+        let knots = network.pieces();
         (network.architecture(), network.unrolling, network.step_scale, network.bounded, knots)
     };
     if kind(&old) == kind(new) {
@@ -69,7 +66,10 @@ fn unrolling(config: &Config) -> network::Unrolling {
 
 fn constraint(config: &Config) -> Constraint {
     let settings = &config.settings;
-    Constraint { zero_mean: settings.filters == Some(Filters::ZeroMean), tied: settings.tied == Some(true) }
+    Constraint {
+        zero_mean: settings.filter_constraint == Some(Filters::ZeroMean),
+        tied: settings.tied == Some(true),
+    }
 }
 
 /// The trainer of `config` for `samples` patches.
@@ -82,41 +82,31 @@ pub fn trainer(
     samples: usize,
 ) -> Result<Box<dyn training::Trainer + Send>> {
     let settings = &config.settings;
-    let schedule = settings.schedule.map_or(training::Schedule::Constant, Into::into);
+    let mu = Mu {
+        start: settings.mu.unwrap_or(1.0) as f32,
+        schedule: settings.mu_schedule.map_or(training::Schedule::Constant, Into::into),
+    };
+    let metric = match settings.metric {
+        Some(Metric::Diagonal) => training::Metric::Diagonal,
+        Some(Metric::Kronecker) => training::Metric::Kronecker,
+        Some(Metric::GaussNewton) => training::Metric::GaussNewton,
+        None | Some(Metric::Euclidean) => training::Metric::Euclidean,
+    };
     let start = match config.rate {
         Rate::Value(start) => start,
         Rate::Grid => config.rates[0],
-        Rate::Backtracking => 0.0,
-    };
-    let rate = training::Rate { start, schedule };
-    let inertia = settings.inertia.unwrap_or(0.0) as f32;
-    let descent = match config.trainer {
-        Trainer::Sgd => Descent::Sgd,
-        Trainer::Momentum => Descent::Momentum { beta: inertia },
-        Trainer::Adam => Descent::Adam { beta1: inertia, beta2: BETA2 },
-        Trainer::Lb => {
+        Rate::Backtracking => {
             let options = Options {
-                mu_schedule: settings.mu_schedule.map_or(training::Schedule::Constant, Into::into),
-                mu: settings.mu.unwrap_or(1.0) as f32,
-                auxiliary: if config.persistent {
-                    Auxiliary::Persistent { samples }
-                } else {
-                    Auxiliary::Anchored
+                mu,
+                auxiliary: match config.persistent {
+                    true => Auxiliary::Persistent,
+                    false => Auxiliary::Anchored,
                 },
                 order: match settings.order {
                     Some(Order::Simultaneous) => training::Order::Simultaneous,
                     _ => training::Order::Sweep,
                 },
-                metric: match settings.metric {
-                    Some(Metric::Diagonal) => MetricKind::Diagonal,
-                    Some(Metric::Kronecker) => MetricKind::Kronecker,
-                    Some(Metric::GaussNewton) => MetricKind::GaussNewton,
-                    _ => MetricKind::Euclidean,
-                },
-                steps: match config.rate {
-                    Rate::Backtracking => Steps::Backtracking,
-                    Rate::Value(_) | Rate::Grid => Steps::Rate(rate),
-                },
+                metric,
                 theta_steps: match settings.theta_steps {
                     Some(ThetaSteps::Global) => training::ThetaSteps::Global,
                     _ => training::ThetaSteps::Layer,
@@ -126,14 +116,26 @@ pub fn trainer(
                     Some(UStep::Minimiser) => training::UStep::Minimiser,
                     _ => training::UStep::Closed,
                 },
-                inertia,
                 inner: settings.inner.unwrap_or(1),
                 constraint: constraint(config),
             };
-            return Ok(Box::new(LbFb::new(network, options, config.seed)?));
+            return Ok(Box::new(LbFb::new(network, options, samples, config.seed)?));
         }
     };
-    Ok(Box::new(Backprop::new(network, descent, rate, constraint(config), config.seed)))
+    let descent = Descent {
+        metric,
+        momentum: settings.momentum.unwrap_or(0.0) as f32,
+        beta2: settings.beta2.unwrap_or(0.999) as f32,
+        rate: training::Rate {
+            start,
+            schedule: settings.schedule.map_or(training::Schedule::Constant, Into::into),
+        },
+    };
+    let rule = match config.trainer {
+        Trainer::Lb => Rule::Lifted(mu),
+        Trainer::Backprop => Rule::Backprop,
+    };
+    Ok(Box::new(GradientDescent::new(network, rule, descent, constraint(config), config.seed)?))
 }
 
 /// Bytes of `u` kept for all patches: `n (K - 1) J pixels` floats.

@@ -68,7 +68,7 @@ impl Config {
             all.batch_end = told.batch_end;
         }
         if rate == Rate::Backtracking {
-            (all.schedule, all.inertia) = (None, None);
+            (all.schedule, all.momentum, all.beta2) = (None, None, None);
         }
         for path in [&mut all.data, &mut all.test, &mut all.from].into_iter().flatten() {
             *path = std::path::absolute(&*path).map_err(Error::io(&*path))?;
@@ -76,7 +76,6 @@ impl Config {
         (all.preset, all.out) = (None, None);
         let name = match (told.preset, trainer) {
             (Some(preset), _) => format!("{preset:?}").to_lowercase(),
-            (None, Trainer::Lb) => "lb".into(),
             (None, trainer) => format!("{trainer:?}").to_lowercase(),
         };
         let config = Self {
@@ -171,10 +170,11 @@ impl Config {
                 self.grid_epochs, self.epochs
             )));
         }
-        if let Some(inertia) = self.settings.inertia
-            && !(0.0..1.0).contains(&inertia)
-        {
-            return Err(Error::invalid(format!("--inertia is {inertia}, but it must be in [0, 1[")));
+        let shares = [("momentum", self.settings.momentum), ("beta2", self.settings.beta2)];
+        for (name, share) in shares.into_iter().filter_map(|(name, share)| Some((name, share?))) {
+            if !(0.0..1.0).contains(&share) {
+                return Err(Error::invalid(format!("--{name} is {share}, but it must be in [0, 1[")));
+            }
         }
         let fresh = self.settings.fresh_noise == Some(true) || self.settings.fresh_places == Some(true);
         if self.persistent && fresh {
@@ -251,7 +251,8 @@ fn below(told: &Settings, preset: Preset) -> Settings {
         let own = Preset::of(trainer.unwrap_or(Trainer::Lb)).settings();
         below.rate = own.rate;
         below.schedule = own.schedule;
-        below.inertia = own.inertia;
+        below.momentum = own.momentum;
+        below.beta2 = own.beta2;
         below.mu = own.mu;
         below.mu_schedule = own.mu_schedule;
         below.u = own.u;
@@ -273,15 +274,17 @@ fn below(told: &Settings, preset: Preset) -> Settings {
     if told.rate.or(below.rate) == Some(Rate::Backtracking) {
         below.metric = Some(Metric::Euclidean);
     } else if below.rate == Some(Rate::Backtracking) {
-        let rated = Preset::Best.settings();
-        (below.metric, below.schedule, below.inertia) = (rated.metric, rated.schedule, rated.inertia);
+        let rated = Preset::Lifted.settings();
+        (below.metric, below.schedule) = (rated.metric, rated.schedule);
+        (below.momentum, below.beta2) = (rated.momentum, rated.beta2);
     }
     if matches!(told.metric, Some(Metric::Diagonal | Metric::Kronecker | Metric::GaussNewton))
         && below.rate == Some(Rate::Backtracking)
         && !plain
     {
-        let rated = Preset::Best.settings();
-        (below.rate, below.schedule, below.inertia) = (rated.rate, rated.schedule, rated.inertia);
+        let rated = Preset::Lifted.settings();
+        (below.rate, below.schedule) = (rated.rate, rated.schedule);
+        (below.momentum, below.beta2) = (rated.momentum, rated.beta2);
     }
     if told.u == Some(U::Persistent) {
         (below.fresh_noise, below.fresh_places) = (Some(false), Some(false));
@@ -312,12 +315,14 @@ mod tests {
         for text in [
             "",
             "preset='paper'",
-            "trainer='adam'",
+            "trainer='backprop'",
+            "preset='adam'\nmetric='kronecker'\nbeta2=0.99",
+            "preset='backtracking'",
             "u='persistent'",
             "metric='gauss-newton'\nseed=3",
             "metric='kronecker'\nborder=4\noverstep=4.0",
             "metric='gauss-newton'\nrate='backtracking'\nu-step='backtracked'\ntheta-steps='global'",
-            "trainer='sgd'\nrate-grid=[1e-4, 5e-4]\ngrid-epochs=2",
+            "preset='sgd'\nrate-grid=[1e-4, 5e-4]\ngrid-epochs=2",
         ] {
             let config = Config::resolve(&told(text)).unwrap();
             let again = Config::resolve(&told(&config.to_toml().unwrap())).unwrap();
@@ -329,14 +334,14 @@ mod tests {
     #[test]
     fn a_setting_that_would_do_nothing_or_leave_nothing_is_refused() {
         for text in [
-            "trainer='adam'\nmu=1.0",
-            "trainer='sgd'\ninertia=0.5",
-            "preset='paper'\ninertia=0.5",
+            "trainer='backprop'\nmu=1.0",
+            "preset='paper'\nmomentum=0.5",
+            "preset='backtracking'\nbeta2=0.5",
             "rate=1e-3\nu-step='closed'",
             "rate=1e-3\ntheta-steps='global'",
             "order='simultaneous'\nu-step='closed'",
             "order='simultaneous'\ntheta-steps='layer'",
-            "trainer='sgd'\nu-step='closed'",
+            "trainer='backprop'\nu-step='closed'",
             "rate=1e-3\nrate-grid=[1e-3]",
             "rate='backtracking'\ngrid-epochs=2",
             "rate-grid=[1e-3, 1e-3]",
@@ -356,14 +361,14 @@ mod tests {
         assert_eq!((config.rate, config.settings.fresh_noise), (Rate::Backtracking, Some(false)));
         let config = Config::resolve(&told("metric='diagonal'\nrate='backtracking'")).unwrap();
         assert_eq!(config.settings.metric, Some(Metric::Diagonal));
-        let config = Config::resolve(&told("trainer='sgd'\nrate-grid=[1e-4]")).unwrap();
+        let config = Config::resolve(&told("preset='sgd'\nrate-grid=[1e-4]")).unwrap();
         assert_eq!((config.rate, config.grid_epochs), (Rate::Grid, config.epochs));
         let trial = config.with_rate(1e-4, 3);
         assert_eq!(
             Config::resolve(&trial.settings).unwrap().fingerprint().unwrap(),
             trial.fingerprint().unwrap()
         );
-        let config = Config::resolve(&told("preset='paper'\ntrainer='adam'")).unwrap();
+        let config = Config::resolve(&told("preset='paper'\ntrainer='backprop'")).unwrap();
         assert!(matches!(config.rate, Rate::Value(_)) && config.settings.augment == Some(false));
     }
 }

@@ -13,7 +13,6 @@ pub fn check_relevance(told: &Settings, all: &Settings, trainer: Trainer, rate: 
         ("mu-schedule", told.mu_schedule.is_some()),
         ("u", told.u.is_some()),
         ("order", told.order.is_some()),
-        ("metric", told.metric.is_some()),
         ("inner", told.inner.is_some()),
         ("u-step", told.u_step.is_some()),
         ("theta-steps", told.theta_steps.is_some()),
@@ -26,11 +25,12 @@ pub fn check_relevance(told: &Settings, all: &Settings, trainer: Trainer, rate: 
             return Err(Error::invalid("backtracking is for --trainer lb: give a number as --rate"));
         }
     }
-    if trainer == Trainer::Sgd && told.inertia.is_some() {
-        return Err(Error::invalid("--inertia is not for plain sgd: choose --trainer momentum"));
-    }
     if rate == Rate::Backtracking {
-        let useless = [("schedule", told.schedule.is_some()), ("inertia", told.inertia.is_some())];
+        let useless = [
+            ("schedule", told.schedule.is_some()),
+            ("momentum", told.momentum.is_some()),
+            ("beta2", told.beta2.is_some()),
+        ];
         if let Some((name, _)) = useless.iter().find(|(_, given)| *given) {
             return Err(Error::invalid(format!("--{name} is for steps with a --rate, not for backtracking")));
         }

@@ -7,18 +7,14 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Who trains.
+/// The training algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trainer {
-    /// Lifted Bregman, without back-propagation
+    /// Lifted Bregman: the secant of each activation where back-propagation has its tangent
     Lb,
-    /// Stochastic gradients by back-propagation
-    Sgd,
-    /// The same with momentum
-    Momentum,
-    /// Adam by back-propagation
-    Adam,
+    /// Back-propagation
+    Backprop,
 }
 
 /// How the auxiliary variables start.
@@ -174,7 +170,7 @@ impl std::str::FromStr for Rate {
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// The settings to start from [default: best, or that of --trainer]
+    /// The settings to start from [default: lifted, or that of --trainer]
     #[arg(long)]
     pub preset: Option<Preset>,
     /// A folder of clean pictures to train on [default: 1000 built-in procedural pictures]
@@ -248,10 +244,11 @@ pub struct Settings {
     /// One operator and one activation for all layers
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Network")]
     pub tied: Option<bool>,
-    /// What the filters are held to
-    #[arg(long, help_heading = "Network")]
-    pub filters: Option<Filters>,
-    /// Who trains
+    /// A constraint on the filters
+    #[arg(long, alias = "filters", help_heading = "Network")]
+    #[serde(alias = "filters")]
+    pub filter_constraint: Option<Filters>,
+    /// The training algorithm
     #[arg(long, help_heading = "Training")]
     pub trainer: Option<Trainer>,
     /// Passes over the patches
@@ -277,9 +274,16 @@ pub struct Settings {
     /// How the rate goes on
     #[arg(long, help_heading = "Training")]
     pub schedule: Option<Schedule>,
-    /// What is kept of the last direction, in [0, 1[
+    /// Momentum: how much of the last direction is kept, in [0, 1[
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
-    pub inertia: Option<f64>,
+    #[serde(alias = "inertia")]
+    pub momentum: Option<f64>,
+    /// How much is kept of the mean of squares in the diagonal and the Kronecker metric, in [0, 1[
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Training")]
+    pub beta2: Option<f64>,
+    /// The metric of the parameter steps
+    #[arg(long, help_heading = "Training")]
+    pub metric: Option<Metric>,
     /// Where weights, patches, noise and order come from
     #[arg(long, value_name = "N", help_heading = "Training")]
     pub seed: Option<u64>,
@@ -296,9 +300,6 @@ pub struct Settings {
     /// The order of the blocks
     #[arg(long, help_heading = "Lifted Bregman")]
     pub order: Option<Order>,
-    /// The metric of the parameter steps
-    #[arg(long, help_heading = "Lifted Bregman")]
-    pub metric: Option<Metric>,
     /// Under backtracking, how long the steps of u are [default: closed]
     #[arg(long, help_heading = "Lifted Bregman")]
     pub u_step: Option<UStep>,

@@ -1,8 +1,8 @@
 //! The Jacobian of the network at an image, as a linear operator: how much of a small change comes through.
 //!
-//! The same steps as [`Unrolling`](crate::network::Unrolling) has, with `z` replaced by its change `dz` and every activation, of
-//! the features and of a bounded image, by its slope at the forward pass; the adjoint goes through them backwards. For
-//! dual forward-backward, with the slopes `m_k = s_k'(v_k)`,
+//! It is the network's own [recursion](crate::engine::pass) with `z` replaced by its change `dz` and every activation, of
+//! the features and of a bounded image, by its slope at the forward pass; the adjoint is the same in reverse. For dual
+//! forward-backward, with the slopes `m_k = s_k'(v_k)`,
 //!
 //! ```text
 //! J dz:   du_0 = L_0 dz,   du_k = m_k (du_{k-1} - tau_k L_k (L_k* du_{k-1} - dz)),   dx^ = dz - L_K* du_{K-1}
@@ -13,8 +13,9 @@
 //! Its norm ([`spectral_norm`](crate::operator::spectral_norm)) is the Lipschitz constant of the network near `z`.
 
 use crate::engine::Engine;
-use crate::field::{Field, Grid};
-use crate::network::{Momentum, Network};
+use crate::engine::pass::{self, Backward, Carried, Nonlinearity, Own, Pass};
+use crate::field::Field;
+use crate::network::Network;
 use crate::operator::LinearOperator;
 use crate::{Real, Result};
 
@@ -22,11 +23,8 @@ use crate::{Real, Result};
 pub struct Jacobian<'a, T: Real> {
     engine: &'a dyn Engine<T>,
     network: &'a Network<T>,
-    grid: Grid,
-    /// How much of a change the activation of layer `k = 1..K-1` lets through, at index `k - 1`.
-    slopes: Vec<Vec<T>>,
-    /// Of the image in layer `k = 1..K`, likewise.
-    bounds: Vec<Vec<T>>,
+    /// The forward pass at the image.
+    at: Pass<T>,
 }
 
 impl<'a, T: Real> Jacobian<'a, T> {
@@ -38,87 +36,55 @@ impl<'a, T: Real> Jacobian<'a, T> {
     /// # Panics
     /// When the batch has more than one image.
     pub fn at(engine: &'a dyn Engine<T>, network: &'a Network<T>, z: &Field<T>) -> Result<Self> {
-        network.check_batch(z)?;
         assert_eq!(z.samples(), 1, "a Jacobian is taken at one image");
-        let mut jacobian = Self { engine, network, grid: z.grid(), slopes: Vec::new(), bounds: Vec::new() };
-        let (mut slopes, mut bounds) = (Vec::new(), Vec::new());
-        let activate = |k: usize, v: &mut Field<T>| {
-            let activation = &network.activation[k - 1];
-            let planes = v.data().chunks_exact(z.grid().len()).enumerate();
-            let slope = |(j, plane): (usize, &[T])| -> Vec<T> {
-                plane.iter().map(|&v| activation.slope(j, v)).collect()
-            };
-            slopes.push(planes.flat_map(slope).collect());
-            let values = v.clone();
-            engine.activate(network.layer(k), &values, v);
-        };
-        let bound = |k: usize, q: &mut Field<T>| {
-            let primal = network.primal(k);
-            bounds.push(q.data().iter().map(|&q| primal.slope(q)).collect());
-            q.data_mut().iter_mut().for_each(|q| *q = primal.bound(*q));
-        };
-        jacobian.forward(z, activate, bound);
-        (jacobian.slopes, jacobian.bounds) = (slopes, bounds);
-        Ok(jacobian)
+        let mut at = Pass::new(network, z.clone())?;
+        pass::forward(engine, network, &mut at, &Own { engine, network });
+        Ok(Self { engine, network, at })
     }
 
     fn image(&self, planar: &[T]) -> Field<T> {
-        let channels = self.network.architecture().channels;
-        Field::from_planar(1, channels, self.grid, planar).expect("a vector as long as the image")
-    }
-
-    fn features(&self) -> Field<T> {
-        Field::zeros(1, self.network.architecture().features, self.grid)
-    }
-
-    /// The network's steps with these activations in place of its own; returns `r_K`.
-    fn forward(
-        &self,
-        z: &Field<T>,
-        mut activate: impl FnMut(usize, &mut Field<T>),
-        mut bound: impl FnMut(usize, &mut Field<T>),
-    ) -> Field<T> {
-        let network = self.network;
-        let depth = network.theta.len() - 1;
-        let (mut u, mut v) = (self.features(), self.features());
-        self.engine.analyse(&network.theta[0], z, &mut u);
-        let (mut y, mut before, mut r) = (u.clone(), Field::zeros(1, z.channels(), self.grid), z.clone());
-        for k in 1..=depth {
-            let primal = network.primal(k);
-            self.engine.residual(&network.theta[k], &y, z, &mut r);
-            combine(&mut r, &before, |p, before| primal.blend(p, before));
-            bound(k, &mut r);
-            if k == depth {
-                break;
-            }
-            combine(&mut before, &r, |before, r| primal.extrapolate(r, before));
-            self.engine.analyse(&network.theta[k], &before, &mut v);
-            std::mem::swap(&mut before, &mut r);
-            let tau = network.tau[k - 1];
-            combine(&mut v, &y, |v, y| y - tau * v);
-            activate(k, &mut v);
-            let alpha = network.momentum(k + 1).inertia;
-            y.data_mut().copy_from_slice(v.data());
-            combine(&mut y, &u, |y, u| y + alpha * (y - u));
-            std::mem::swap(&mut u, &mut v);
-        }
-        r
+        let z = &self.at.z;
+        Field::from_planar(1, z.channels(), z.grid(), planar).expect("a vector as long as the image")
     }
 }
 
-/// `a <- f(a, b)`.
-fn combine<T: Real>(a: &mut Field<T>, b: &Field<T>, f: impl Fn(T, T) -> T) {
-    a.data_mut().iter_mut().zip(b.data()).for_each(|(a, &b)| *a = f(*a, b));
+/// Slopes for activations.
+impl<T: Real> Nonlinearity<T> for Jacobian<'_, T> {
+    fn features(&self, k: usize, v: &Field<T>, u: &mut Field<T>) {
+        self.engine.slope(self.network.layer(k), &self.at.v[k], v, u);
+    }
+
+    fn image(&self, k: usize, q: &mut Field<T>) {
+        let primal = self.network.primal(k);
+        q.zip(&self.at.r[k], |q, r| primal.slope(r) * q);
+    }
 }
 
-/// `a <- m a`.
-fn mask<T: Real>(a: &mut Field<T>, m: &[T]) {
-    a.data_mut().iter_mut().zip(m).for_each(|(a, &m)| *a *= m);
+/// The reverse recursion with these slopes; whatever `z` enters goes to `to_z`.
+struct Adjoint<'a, T: Real> {
+    jacobian: &'a Jacobian<'a, T>,
+    to_z: Field<T>,
+}
+
+impl<T: Real> Backward<T> for Adjoint<'_, T> {
+    fn features(&mut self, k: usize, _pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
+        self.jacobian.features(k, back, d);
+    }
+
+    fn operator(&mut self, _k: usize, _pass: &Pass<T>, _d: Option<&Field<T>>, p: &Field<T>) {
+        self.to_z.zip(p, |to_z, p| to_z - p);
+    }
+
+    fn first(&mut self, _pass: &Pass<T>, back: &Field<T>) {
+        let mut x = self.to_z.zeros_like();
+        self.jacobian.engine.adjoint(&self.jacobian.network.theta[0], back, &mut x);
+        self.to_z.zip(&x, |to_z, x| to_z + x);
+    }
 }
 
 impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
     fn domain_len(&self) -> usize {
-        self.network.architecture().channels * self.grid.pixels()
+        self.at.z.channels() * self.at.z.grid().pixels()
     }
 
     fn range_len(&self) -> usize {
@@ -126,42 +92,18 @@ impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
     }
 
     fn apply(&self, dz: &[T], dx: &mut [T]) {
-        let activate = |k: usize, v: &mut Field<T>| mask(v, &self.slopes[k - 1]);
-        let bound = |k: usize, q: &mut Field<T>| mask(q, &self.bounds[k - 1]);
-        let r = self.forward(&self.image(dz), activate, bound);
+        let mut change = Pass::new(self.network, self.image(dz)).expect("an image of the same size");
+        pass::forward(self.engine, self.network, &mut change, self);
+        let r = &change.r[change.depth()];
         dx.iter_mut().zip(r.to_planar()).for_each(|(dx, r)| *dx = -r);
     }
 
     fn adjoint(&self, y: &[T], dz: &mut [T]) {
-        let depth = self.network.theta.len() - 1;
-        let zero = Field::zeros(1, self.network.architecture().channels, self.grid);
-        let (mut rho, mut carried, mut to_z) = (self.image(y), zero.clone(), zero.clone());
-        rho.data_mut().iter_mut().for_each(|rho| *rho = -*rho);
-        let (mut d, mut back, mut inertia) = (self.features(), self.features(), self.features());
-        for k in (1..=depth).rev() {
-            if k < depth {
-                mask(&mut d, &self.slopes[k - 1]);
-                self.engine.residual(&self.network.theta[k], &d, &zero, &mut rho);
-                let tau = self.network.tau[k - 1];
-                rho.data_mut().iter_mut().for_each(|rho| *rho *= -tau);
-            }
-            let Momentum { inertia: alpha, memory, extrapolation } = self.network.momentum(k);
-            let all = rho.data_mut().iter_mut().zip(carried.data_mut()).zip(&self.bounds[k - 1]);
-            for ((rho, carried), &slope) in all {
-                let through = slope * ((T::one() + extrapolation) * *rho + *carried);
-                *carried = memory * through - extrapolation * *rho;
-                *rho = (T::one() - memory) * through;
-            }
-            combine(&mut to_z, &rho, |to_z, rho| to_z - rho);
-            self.engine.analyse(&self.network.theta[k], &rho, &mut back);
-            combine(&mut d, &back, |d, back| d + back);
-            let all = d.data_mut().iter_mut().zip(inertia.data_mut());
-            for (d, inertia) in all {
-                (*d, *inertia) = ((T::one() + alpha) * *d + *inertia, -alpha * *d);
-            }
-        }
-        self.engine.residual(&self.network.theta[0], &d, &zero, &mut rho);
-        combine(&mut to_z, &rho, |to_z, rho| to_z + rho);
-        dz.copy_from_slice(&to_z.to_planar());
+        let mut rho = self.image(y);
+        rho.map(|y| -y);
+        let mut adjoint = Adjoint { jacobian: self, to_z: rho.zeros_like() };
+        let mut carried = Carried::new(self.network, &self.at);
+        pass::reverse(self.engine, self.network, &self.at, &rho, &mut carried, &mut adjoint);
+        dz.copy_from_slice(&adjoint.to_z.to_planar());
     }
 }

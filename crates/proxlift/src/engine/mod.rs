@@ -1,24 +1,27 @@
-//! What computes: one small trait over batches and blocks, and two engines behind it.
+//! What computes: a few primitives on batches, and the passes of a network over them.
 //!
 //! | engine | for | how |
 //! |---|---|---|
-//! | [`Reference`] | checking, `f32` and `f64` | plain loops over pixels, one per formula |
-//! | [`Cpu`] | work, `f32` | fused SIMD kernels chosen at run time, samples and image bands in parallel |
+//! | [`Reference`] | checking, `f32` and `f64` | its primitives are plain loops, one for each formula |
+//! | [`Cpu`] | work, `f32` | both passes are fused SIMD kernels chosen at run time, samples and image strips in parallel |
 //!
-//! An engine knows the layer `v = u - tau L (L* u - z)`, `u = s(v)`, its pull-back and its weight gradient, and
-//! nothing of energies, optimisers or files. The blocks work on whole batches, so an engine may spread them over
-//! threads, a GPU or ranks. Results do not depend on the number of threads.
+//! An engine gives the convolution `L`, its adjoint `L*` and the weight gradient; a layer, its pull-back and the two
+//! [passes](pass) of a whole network follow from them, and an engine that knows better overrides them. It knows nothing of
+//! energies, optimisers or files. Results do not depend on the number of threads.
 
 pub mod cpu;
+pub mod pass;
 mod reference;
 
 pub use cpu::Cpu;
 pub use reference::Reference;
 
 use crate::field::Field;
-use crate::network::{ActivationGradient, Layer, Network};
+use crate::network::{Layer, Network};
 use crate::operator::Filters;
+use crate::prox::PiecewiseGradient;
 use crate::{Error, Real, Result};
+use std::ops::Range;
 
 /// How the error of layer `k` is carried to layer `k - 1` in the reverse pass: what becomes of
 /// `back = dE/du` at the activation `u = s(v)`.
@@ -50,7 +53,7 @@ pub struct Gradients<T> {
     /// `df/dtheta_k` for `k = 0..=K`.
     pub theta: Vec<Filters<T>>,
     /// By the knots and slopes of layers `1..K-1`; empty if they are not asked for.
-    pub activation: Vec<ActivationGradient<T>>,
+    pub activation: Vec<PiecewiseGradient<T>>,
     /// `1/2 ||x^ - x||^2` of each sample at the forward pass.
     pub loss: Vec<f64>,
 }
@@ -66,11 +69,24 @@ impl<T: Real> Gradients<T> {
         Self { theta: theta.collect(), activation: Vec::new(), loss: vec![0.0; samples] }
     }
 
-    /// The same, with room for the gradients of the activations.
+    /// The same, with room for the gradients of learned activations.
     #[must_use]
     pub fn with_activations(mut self, network: &Network<T>) -> Self {
-        self.activation = network.activation.iter().map(|s| s.zero_gradient()).collect();
+        self.activation = network.learned().map(|s| s.zero_gradient()).collect();
         self
+    }
+
+    /// The gradients `kept` of an earlier batch if they fit this one, else new ones with all that `network` learns.
+    pub fn reuse(kept: Option<Self>, network: &Network<T>, samples: usize) -> Self {
+        let fits = kept.filter(|gradients| gradients.loss.len() == samples);
+        fits.unwrap_or_else(|| Self::zeros(network, samples).with_activations(network))
+    }
+
+    /// Makes all of them zero.
+    fn clear(&mut self) {
+        let theta = self.theta.iter_mut().map(Filters::weights_mut);
+        let activation = self.activation.iter_mut().flat_map(|s| [&mut s.knots[..], &mut s.slopes]);
+        theta.chain(activation).for_each(|values| values.fill(T::zero()));
     }
 
     /// Checks that these are gradients for `network` and a batch of `samples`.
@@ -82,15 +98,12 @@ impl<T: Real> Gradients<T> {
             )));
         }
         let shape = |f: &Filters<T>| (f.features(), f.channels(), f.size());
-        let knots = |k: &usize| self.activation[*k].knots.len() != network.activation[*k].knots().len();
-        let activations = self.activation.len().min(network.activation.len());
-        if !self.theta.iter().map(shape).eq(network.theta.iter().map(shape))
-            || (!self.activation.is_empty() && self.activation.len() != network.activation.len())
-            || (0..activations).any(|k| knots(&k))
-        {
-            return Err(Error::invalid("the gradients were made for a network of another shape"));
+        let same = self.theta.iter().map(shape).eq(network.theta.iter().map(shape));
+        let knots = self.activation.iter().map(|s| s.knots.len());
+        if same && (self.activation.is_empty() || knots.eq(network.learned().map(|s| s.knots().len()))) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::invalid("the gradients were made for a network of another shape"))
     }
 }
 
@@ -103,40 +116,84 @@ fn assert_fits<T: Real>(theta: &Filters<T>, images: &[&Field<T>], features: &[&F
     let same = |pair: (&&Field<T>, &&Field<T>)| {
         (pair.0.grid(), pair.0.samples()) == (pair.1.grid(), pair.1.samples())
     };
-    assert!(all().zip(all().skip(1)).all(same), "the parts of a batch differ in size or number");
+    assert!(all().zip(all().skip(1)).all(same), "the members of a batch differ in size or number");
 }
 
-/// The operations of a layer on a batch. All buffers are lent; shapes are checked by assertion.
-pub trait Engine<T: Real>: Sync {
+/// The operations of a network on a batch. All buffers are lent; shapes are checked by assertion.
+///
+/// A new engine gives `name`, `analyse`, `adjoint` and `correlate`; [`laws`](crate::laws) and the tests of engines hold
+/// whatever else it overrides to the passes that follow from these.
+pub trait Engine<T: Real>: Send + Sync {
     /// Its name and the instruction set in use, for people.
     fn name(&self) -> String;
 
     /// `u = L z`: `u_0` from `theta_0`.
     fn analyse(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>);
 
-    /// `r = L* u - z`: with `theta_K`, `-x^`; with any other, the residual of layer `k`.
-    fn residual(&self, theta: &Filters<T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>);
-
-    /// The affine part `v = u - tau L (L* u - z)` with its residual `r = L* u - z`.
-    fn layer(&self, layer: Layer<'_, T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>, v: &mut Field<T>);
-
-    /// The activation `u = s(v)`.
-    fn activate(&self, layer: Layer<'_, T>, v: &Field<T>, u: &mut Field<T>);
-
-    /// `back = (I - tau L L*) d`, and `a = L* d` on the way.
-    fn pullback(&self, layer: Layer<'_, T>, d: &Field<T>, a: &mut Field<T>, back: &mut Field<T>);
+    /// `x = L* u`.
+    fn adjoint(&self, theta: &Filters<T>, u: &Field<T>, x: &mut Field<T>);
 
     /// `gradient[j,c,t] += scale sum_p d_j(p) x_c(p + t)`, over all samples: `corr(x, d)`.
     fn correlate(&self, scale: T, x: &Field<T>, d: &Field<T>, gradient: &mut Filters<T>);
 
+    /// `r = L* u - z`: with `theta_K`, `-x^`; with any other, the residual of layer `k`.
+    fn residual(&self, theta: &Filters<T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>) {
+        self.adjoint(theta, u, r);
+        r.zip(z, |r, z| r - z);
+    }
+
+    /// The affine part `v = u - tau L (L* u - z)` with its residual `r = L* u - z`.
+    fn layer(&self, layer: Layer<'_, T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>, v: &mut Field<T>) {
+        self.residual(layer.theta, u, z, r);
+        self.analyse(layer.theta, r, v);
+        v.zip(u, |v, u| u - layer.tau * v);
+    }
+
+    /// `back = (I - tau L L*) d`, and `a = L* d` on the way.
+    fn pullback(&self, layer: Layer<'_, T>, d: &Field<T>, a: &mut Field<T>, back: &mut Field<T>) {
+        self.adjoint(layer.theta, d, a);
+        self.analyse(layer.theta, a, back);
+        back.zip(d, |back, d| d - layer.tau * back);
+    }
+
+    /// The activation `u = s(v)`.
+    fn activate(&self, layer: Layer<'_, T>, v: &Field<T>, u: &mut Field<T>) {
+        layer.activation.apply(v, u);
+    }
+
+    /// Its derivative, `out = s'(v) g`.
+    fn slope(&self, layer: Layer<'_, T>, v: &Field<T>, g: &Field<T>, out: &mut Field<T>) {
+        layer.activation.slope(v, g, out);
+    }
+
     /// `B(u, v)` of each sample for the layer's activation, in double precision.
-    fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]);
+    fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]) {
+        assert_fits(layer.theta, &[], &[u, v]);
+        layer.activation.bregman(u, v, penalty);
+    }
 
     /// The whole network, `x^ = G(z)`.
     ///
     /// # Panics
     /// When the batch does not fit the network ([`Network::check_batch`]) or the output does not fit the batch.
-    fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>);
+    fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>) {
+        pass::denoise(self, network, z, output);
+    }
+
+    /// The same for a tile of an image: `z` holds all that its pixels depend on, and only those in these rows and columns
+    /// of `output` are wanted.
+    ///
+    /// # Panics
+    /// As [`Engine::denoise`].
+    fn denoise_tile(
+        &self,
+        network: &Network<T>,
+        z: &Field<T>,
+        _wanted: (Range<usize>, Range<usize>),
+        output: &mut Field<T>,
+    ) {
+        self.denoise(network, z, output);
+    }
 
     /// Forward, reverse sweep and all weight gradients of a batch, from the network's own forward pass.
     ///
@@ -149,5 +206,7 @@ pub trait Engine<T: Real>: Sync {
         z: &Field<T>,
         x: &Field<T>,
         gradients: &mut Gradients<T>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        pass::train(self, network, rule, z, x, gradients)
+    }
 }

@@ -110,6 +110,10 @@ impl Checkpoint {
             "border": self.network.border.to_string(),
             "step_scale": self.network.step_scale.to_string(),
         });
+        let mut metadata = metadata;
+        if let Some(activations) = self.network.activations_as_json() {
+            metadata["activations"] = activations.into();
+        }
         let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
         let mut start = 0;
         for (name, tensor) in &tensors {
@@ -193,8 +197,9 @@ impl Checkpoint {
                 _ => return Err(unknown(&name)),
             }
         }
-        let (mut network, _) = Network::from_tensors(architecture, |name| Ok(of_network.remove(name)))
-            .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
+        let (mut network, _) =
+            Network::from_tensors(architecture, text("activations"), |name| Ok(of_network.remove(name)))
+                .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
         if let Some(unrolling) = text("unrolling").and_then(|text| serde_json::from_str(text).ok()) {
             (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
         }

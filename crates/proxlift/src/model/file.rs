@@ -80,6 +80,9 @@ impl Model {
             ("sigma".to_string(), self.sigma.to_string()),
             ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
         ]);
+        if let Some(activations) = self.network.activations_as_json() {
+            metadata.insert("activations".into(), activations);
+        }
         if version > 1 {
             metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
             metadata.insert("bounded".into(), self.network.bounded.to_string());
@@ -130,7 +133,9 @@ impl Model {
 
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
-        let (mut network, taken) = Network::from_tensors(architecture, |name| tensor(&tensors, name))?;
+        let activations = metadata.get("activations").map(String::as_str);
+        let (mut network, taken) =
+            Network::from_tensors(architecture, activations, |name| tensor(&tensors, name))?;
         if tensors.len() != taken {
             return Err(Error::invalid(format!(
                 "the model holds {} tensors, but its architecture has {taken}",

@@ -1,8 +1,9 @@
 //! Glorot initialisation, and the steps `tau_k`: `1.8 / ||L_k||^2` in the paper, in general [`Unrolling::step`] times
 //! [`Network::step_scale`] over `||L_k||^2`.
 
-use super::{Activation, Architecture, Network, Unrolling};
+use super::{Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
+use crate::prox::PiecewiseLinear;
 use crate::{Error, Real, Result};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,8 +12,11 @@ use rayon::prelude::*;
 /// The side of the images on which the norms are taken.
 const NORM_SIDE: usize = 32;
 
-/// Steps of power iteration for a new network at most.
-const FIRST_ITERATIONS: usize = 300;
+/// Power iteration for norms of which nothing is known.
+const CONVERGED: NormParams = NormParams { tolerance: 1e-3, max_iterations: 1000, min_iterations: 1 };
+
+/// Power iteration for norms that moved a little: twice as a rule, more where a step was long.
+const FOLLOWED: NormParams = NormParams { tolerance: 1e-2, max_iterations: 200, min_iterations: 2 };
 
 /// The norms of a network's inner operators, each power iteration warm from the last.
 ///
@@ -34,17 +38,25 @@ impl<T: Real> Norms<T> {
         Self { states: states.collect() }
     }
 
-    /// Sets `tau_k` of every inner layer, with at most `iterations` steps of power iteration each; a layer whose filters
-    /// are zero keeps its step.
-    pub fn update(&mut self, network: &mut Network<T>, iterations: usize) {
-        let params = NormParams { tolerance: 1e-3, max_iterations: iterations };
+    /// Converges the norms, from whatever they start, and sets `tau_k` of every inner layer by them; a layer whose
+    /// filters are zero keeps its step.
+    pub fn converge(&mut self, network: &mut Network<T>) {
+        self.update(network, &CONVERGED);
+    }
+
+    /// The same for norms that were converged before the filters moved a little.
+    pub fn follow(&mut self, network: &mut Network<T>) {
+        self.update(network, &FOLLOWED);
+    }
+
+    fn update(&mut self, network: &mut Network<T>, params: &NormParams) {
         let inner = &network.theta[1..=self.states.len()];
         let (unrolling, step_scale) = (network.unrolling, network.step_scale);
         let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner).enumerate();
         // Layers are independent, so that no bit depends on the threads.
         layers.for_each(|(i, ((state, tau), theta))| {
             let gram = autocorrelation(theta);
-            let squared = spectral_norm(&on_square(&gram), state, &params).norm;
+            let squared = spectral_norm(&on_square(&gram), state, params).norm;
             if squared > T::zero() {
                 *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
@@ -104,21 +116,23 @@ impl<T: Real> Network<T> {
     /// The network with every filter projected onto zero mean, and the steps that follow.
     pub fn centered(mut self, seed: u64) -> Self {
         self.theta.iter_mut().for_each(Filters::center);
-        Norms::new(&self, seed).update(&mut self, FIRST_ITERATIONS);
+        Norms::new(&self, seed).converge(&mut self);
         self
     }
 
     /// The network unrolled from another algorithm, with steps so many times as long as it allows.
     pub fn unrolled(mut self, unrolling: Unrolling, step_scale: T, seed: u64) -> Self {
         (self.unrolling, self.step_scale) = (unrolling, step_scale);
-        Norms::new(&self, seed).update(&mut self, FIRST_ITERATIONS);
+        Norms::new(&self, seed).converge(&mut self);
         self
     }
 
     /// The network with the clip of every layer written with `knots` knots, which training then moves.
     pub fn with_knots(mut self, knots: usize) -> Self {
+        let features = self.architecture().features;
         for activation in &mut self.activation {
-            *activation = Activation::clip_with_knots(activation.features(), knots, activation.knots()[0]);
+            let lambda = activation.piecewise().map_or(T::one(), |clip| clip.knots()[0]);
+            *activation = PiecewiseLinear::clip_with_knots(features, knots, lambda).into();
         }
         self
     }
@@ -146,7 +160,7 @@ impl<T: Real> Network<T> {
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
         let mut network = Self::new(theta, vec![T::one(); depth - 1], vec![T::of(lambda); features])?;
-        Norms::new(&network, seed).update(&mut network, FIRST_ITERATIONS);
+        Norms::new(&network, seed).converge(&mut network);
         network.validate()?;
         Ok(network)
     }
@@ -168,7 +182,7 @@ mod tests {
                 let tau = network.tau[k - 1];
                 assert!(tau * bound * bound < 1.99, "kernel {kernel}: {}", tau * bound * bound);
                 let op = Convolution::new(&network.theta[k], NORM_SIDE, NORM_SIDE).unwrap();
-                let params = NormParams { tolerance: 1e-4, max_iterations: 300 };
+                let params = NormParams { tolerance: 1e-4, max_iterations: 300, ..NormParams::default() };
                 let norm = spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm;
                 let product = tau * norm * norm;
                 assert!((1.6..STEP + 0.01).contains(&product), "kernel {kernel}: {product}");

@@ -17,13 +17,14 @@ mod init;
 mod tensors;
 mod unrolling;
 
-pub use activation::{Activation, ActivationGradient};
+pub use activation::Activation;
 pub use architecture::Architecture;
 pub use init::Norms;
 pub use unrolling::{Memory, Momentum, Primal, STEP, Unrolling};
 
 use crate::field::Field;
 use crate::operator::Filters;
+use crate::prox::PiecewiseLinear;
 use crate::{Error, Real, Result};
 
 /// The network's parameters: everything that `x^ = G(z)` depends on.
@@ -40,7 +41,7 @@ pub struct Network<T> {
     /// Whether the estimate of the image stays in `[0, 1]` in every layer.
     pub bounded: bool,
     /// Pixels that the network is given around the image, so that it need not learn what zeros beyond its edge look like:
-    /// mirrored ones around a picture ([`denoise`](crate::denoise)), those of the photograph around a training patch,
+    /// mirrored ones around a picture, those of the photograph around a training patch,
     /// where their error does not count. None in the paper.
     pub border: usize,
     /// How many times the steps `tau_k` are as long as the algorithm's convergence allows; 1 in the paper. A trained network
@@ -125,18 +126,10 @@ impl<T: Real> Network<T> {
                 self.tau.len()
             )));
         }
-        for activation in &self.activation {
-            activation.validate()?;
-            if activation.features() != architecture.features {
-                return Err(Error::invalid(format!(
-                    "{} thresholds given, but {} features",
-                    activation.features(),
-                    architecture.features
-                )));
-            }
-        }
-        let pieces = |activation: &Activation<T>| activation.pieces();
-        if !self.activation.windows(2).all(|pair| pieces(&pair[0]) == pieces(&pair[1])) {
+        self.activation.iter().try_for_each(|activation| activation.validate(architecture.features))?;
+        let mut pieces = self.activation.iter().filter_map(|s| Some(s.piecewise()?.pieces()));
+        let first = pieces.next();
+        if !pieces.all(|pieces| Some(pieces) == first) {
             return Err(Error::invalid("the activations of two layers differ in their number of knots"));
         }
         if self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
@@ -176,9 +169,7 @@ impl<T: Real> Network<T> {
 
     /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.
     pub fn parameters(&self) -> usize {
-        let activation = |s: &Activation<T>| s.knots().len() + s.slopes().len();
-        let learned =
-            if self.learns_activations() { self.activation.iter().map(activation).sum() } else { 0 };
+        let learned = self.learned().map(|s| s.knots().len() + s.slopes().len()).sum::<usize>();
         self.architecture().parameters() + learned
     }
 
@@ -201,9 +192,34 @@ impl<T: Real> Network<T> {
         self.unrolling == Unrolling::DualForwardBackward && !self.bounded
     }
 
-    /// Whether training moves the activations: those with two knots or more. The paper's clip stays as it is.
+    /// Whether training moves the activations, which it does if it can move those of all layers.
     pub fn learns_activations(&self) -> bool {
-        self.activation[0].pieces() > 1
+        self.activation.iter().all(Activation::learns)
+    }
+
+    /// Knots of piecewise-linear activations, `M`; none where the first layer has another prox.
+    pub fn pieces(&self) -> usize {
+        self.activation[0].piecewise().map_or(0, PiecewiseLinear::pieces)
+    }
+
+    /// The activations that training moves; none if there are others among them.
+    pub fn learned(&self) -> impl Iterator<Item = &PiecewiseLinear<T>> {
+        let learned = self.learns_activations().then_some(&self.activation);
+        learned.into_iter().flatten().filter_map(Activation::piecewise)
+    }
+
+    /// The same, to be moved.
+    pub fn learned_mut(&mut self) -> impl Iterator<Item = &mut PiecewiseLinear<T>> {
+        let learned = self.learns_activations().then_some(&mut self.activation);
+        learned.into_iter().flatten().filter_map(Activation::piecewise_mut)
+    }
+
+    /// All numbers that training moves, block by block: the filters of each layer, then knots and slopes of each.
+    pub fn trained_mut(&mut self) -> Vec<&mut [T]> {
+        let learns = self.learns_activations();
+        let learned = self.activation.iter_mut().filter(|_| learns).filter_map(Activation::piecewise_mut);
+        let filters = self.theta.iter_mut().map(Filters::weights_mut);
+        filters.chain(learned.flat_map(PiecewiseLinear::parts_mut)).collect()
     }
 
     /// The operator of the output, `theta_K`.

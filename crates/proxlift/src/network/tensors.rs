@@ -5,10 +5,13 @@
 //! | `theta_0` .. `theta_K` | `[J, C, k, k]` | the filters |
 //! | `tau` | `[K - 1]` | the steps |
 //! | `lambda` | `[J]` | the thresholds, where every layer has the same clip |
-//! | `knots_1` .. `knots_{K-1}`, `slopes_1` .. | `[J, M]`, `[J, M + 1]` | else, the activations |
+//! | `knots_1` .. `knots_{K-1}`, `slopes_1` .. | `[J, M]`, `[J, M + 1]` | else, piecewise-linear activations |
+//!
+//! Where a layer has another prox, the activations of all are JSON in the metadata instead.
 
 use super::{Activation, Architecture, Network};
 use crate::operator::Filters;
+use crate::prox::PiecewiseLinear;
 use crate::{Error, Result};
 
 /// A name, a shape and the numbers.
@@ -17,7 +20,8 @@ pub(crate) type Tensor<'a> = (String, Vec<usize>, &'a [f32]);
 impl Network<f32> {
     /// Whether every layer has the same clip, as in the paper.
     pub(crate) fn has_one_clip(&self) -> bool {
-        self.activation.iter().all(|s| s.is_clip() && *s == self.activation[0])
+        let clip = |s: &Activation<f32>| s.piecewise().is_some_and(|functions| functions.is_clip());
+        self.activation.iter().all(|s| clip(s) && *s == self.activation[0])
     }
 
     /// The arrays of the network.
@@ -28,24 +32,33 @@ impl Network<f32> {
         let mut tensors: Vec<Tensor<'_>> =
             theta.map(|(k, theta)| (format!("theta_{k}"), shape(), theta.weights())).collect();
         tensors.push(("tau".into(), vec![self.tau.len()], &self.tau));
-        if self.has_one_clip() {
-            tensors.push(("lambda".into(), vec![features], self.activation[0].knots()));
-            return tensors;
-        }
-        for (k, activation) in self.activation.iter().enumerate() {
-            let pieces = activation.pieces();
-            tensors.push((format!("knots_{}", k + 1), vec![features, pieces], activation.knots()));
-            tensors.push((format!("slopes_{}", k + 1), vec![features, pieces + 1], activation.slopes()));
+        let all = self.activation.iter().map(Activation::piecewise).collect::<Option<Vec<_>>>();
+        for (k, functions) in all.into_iter().flatten().enumerate() {
+            if self.has_one_clip() {
+                tensors.push(("lambda".into(), vec![features], functions.knots()));
+                break;
+            }
+            let pieces = functions.pieces();
+            tensors.push((format!("knots_{}", k + 1), vec![features, pieces], functions.knots()));
+            tensors.push((format!("slopes_{}", k + 1), vec![features, pieces + 1], functions.slopes()));
         }
         tensors
     }
 
-    /// The network of these arrays, and how many of them it took; `tensor` gives one by its name, if there is one.
+    /// All activations as JSON, where arrays do not hold them.
+    pub(crate) fn activations_as_json(&self) -> Option<String> {
+        let arrays = self.activation.iter().all(|s| s.piecewise().is_some());
+        if arrays { None } else { serde_json::to_string(&self.activation).ok() }
+    }
+
+    /// The network of these arrays, and how many of them it took; `tensor` gives one by its name, if there is one, and
+    /// `activations` are those that the metadata hold.
     ///
     /// # Errors
     /// When an array is missing, or is no part of a network of this architecture.
     pub(crate) fn from_tensors(
         architecture: Architecture,
+        activations: Option<&str>,
         mut tensor: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
     ) -> Result<(Self, usize)> {
         let Architecture { depth, features, kernel, channels } = architecture;
@@ -69,16 +82,21 @@ impl Network<f32> {
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
         let tau = needed(take("tau")?, "tau", depth - 1)?;
-        let network = match take("lambda")? {
-            Some(lambda) => Self::new(theta, tau, lambda)?,
-            None => {
+        let network = match (activations, take("lambda")?) {
+            (Some(json), _) => {
+                let activation = serde_json::from_str(json)
+                    .map_err(|e| Error::invalid(format!("the activations cannot be read: {e}")))?;
+                Self::with_activations(theta, tau, activation)?
+            }
+            (None, Some(lambda)) => Self::new(theta, tau, lambda)?,
+            (None, None) => {
                 let activation = (1..depth).map(|k| {
                     let (knots, slopes) = (format!("knots_{k}"), format!("slopes_{k}"));
                     let values = take(&knots)?;
                     let pieces = values.as_ref().map_or(0, |values| values.len() / features);
                     let knots = needed(values, &knots, pieces * features)?;
                     let slopes = needed(take(&slopes)?, &slopes, (pieces + 1) * features)?;
-                    Activation::new(pieces, knots, slopes)
+                    PiecewiseLinear::new(pieces, knots, slopes).map(Activation::from)
                 });
                 let activation = activation.collect::<Result<Vec<_>>>()?;
                 Self::with_activations(theta, tau, activation)?

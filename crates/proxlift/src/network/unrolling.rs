@@ -135,7 +135,7 @@ impl<T: Real> Primal<T> {
         (T::one() - self.momentum.memory) * p + self.momentum.memory * before
     }
 
-    /// `r_k` from `q_k`: the image's activation.
+    /// `r_k` from `q_k`: the image's activation, `-clip(-q, 0, 1)` if bounded.
     pub fn bound(&self, q: T) -> T {
         if self.bounded { q.min(T::zero()).max(-T::one()) } else { q }
     }
@@ -145,7 +145,7 @@ impl<T: Real> Primal<T> {
         r + self.momentum.extrapolation * (r - before)
     }
 
-    /// The slope of [`Primal::bound`].
+    /// The slope of [`Primal::bound`], from `q_k` or as well from `r_k`: both are inside at once.
     pub fn slope(&self, q: T) -> T {
         let inside = !self.bounded || (q > -T::one() && q < T::zero());
         if inside { T::one() } else { T::zero() }

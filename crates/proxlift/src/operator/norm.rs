@@ -17,11 +17,13 @@ pub struct NormParams {
     pub tolerance: f64,
     /// At most so many applications of `L* L`.
     pub max_iterations: usize,
+    /// At least so many, whatever the residual: a warm start may lie near a singular vector that no longer leads.
+    pub min_iterations: usize,
 }
 
 impl Default for NormParams {
     fn default() -> Self {
-        Self { tolerance: 1e-3, max_iterations: 500 }
+        Self { tolerance: 1e-3, max_iterations: 500, min_iterations: 1 }
     }
 }
 
@@ -145,7 +147,7 @@ pub fn spectral_norm<T: Real>(
         info.norm = T::of(length.sqrt());
         std::mem::swap(&mut state.x, &mut state.next);
         normalise(&mut state.x);
-        if info.residual <= params.tolerance {
+        if info.residual <= params.tolerance && info.iterations >= params.min_iterations {
             info.stop = NormStop::Converged;
             break;
         }

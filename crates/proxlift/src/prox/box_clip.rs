@@ -1,6 +1,6 @@
 //! The indicator of a box; its prox is `clip`, the activation of the paper's network.
 
-use super::threshold::{plane_len, validate};
+use super::threshold::{cast, plane_len, several, validate};
 use super::{Prox, indicator, slack};
 use crate::operator::sum::sum1;
 use crate::{Error, Real, Result};
@@ -13,7 +13,7 @@ use crate::{Error, Real, Result};
 /// ```
 ///
 /// Its conjugate partner for symmetric boxes is [`super::SoftThreshold`]. The derivative at a bound is taken as 0.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BoxClip<T> {
     lo: Vec<T>,
     hi: Vec<T>,
@@ -55,12 +55,29 @@ impl<T: Real> BoxClip<T> {
         &self.hi
     }
 
+    /// The same in another precision.
+    pub fn cast<U: Real>(&self) -> BoxClip<U> {
+        BoxClip { lo: cast(&self.lo), hi: cast(&self.hi) }
+    }
+
     fn bounds(&self) -> impl Iterator<Item = (T, T)> {
         self.lo.iter().copied().zip(self.hi.iter().copied())
     }
 }
 
 impl<T: Real> Prox<T> for BoxClip<T> {
+    fn validate(&self) -> Result<()> {
+        Self::interval(self.lo.clone(), self.hi.clone()).map(drop)
+    }
+
+    fn planes(&self) -> Option<usize> {
+        several(self.lo.len())
+    }
+
+    fn scale(&mut self, factor: T) {
+        self.lo.iter_mut().chain(&mut self.hi).for_each(|bound| *bound *= factor);
+    }
+
     fn value(&self, u: &[T]) -> T {
         let planes = u.chunks_exact(plane_len(u.len(), self.lo.len()));
         indicator(planes.zip(self.bounds()).all(|(plane, (lo, hi))| {

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use super::threshold::validate;
+use super::threshold::{cast, validate};
 use crate::{Error, Real, Result};
 
 /// How many pixels are treated at once.
 pub(super) const BLOCK: usize = 256;
 
 /// `J` planes in groups of `size` consecutive ones, and a threshold for all groups or for each.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Groups<T> {
     planes: usize,
     size: usize,
@@ -33,6 +33,22 @@ impl<T: Real> Groups<T> {
             )));
         }
         Ok(Self { planes, size, thresholds })
+    }
+
+    pub(super) fn validate(&self) -> Result<()> {
+        Self::new(self.planes, self.size, self.thresholds.clone()).map(drop)
+    }
+
+    pub(super) fn planes(&self) -> Option<usize> {
+        Some(self.planes)
+    }
+
+    pub(super) fn scale(&mut self, factor: T) {
+        self.thresholds.iter_mut().for_each(|threshold| *threshold *= factor);
+    }
+
+    pub(super) fn cast<U: Real>(&self) -> Groups<U> {
+        Groups { planes: self.planes, size: self.size, thresholds: cast(&self.thresholds) }
     }
 
     /// Every group of a field of `len` entries, in blocks of pixels.

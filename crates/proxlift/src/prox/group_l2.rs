@@ -1,7 +1,7 @@
 //! The group l2 norm; its prox shrinks whole groups.
 
 use super::Prox;
-use super::group::{BLOCK, Groups};
+use super::group::BLOCK;
 use super::l2_ball::L2Ball;
 use crate::{Real, Result};
 
@@ -13,9 +13,9 @@ use crate::{Real, Result};
 /// ```
 ///
 /// Its conjugate partner is [`L2Ball`]. The derivative at `||v_G(p)|| = tau lambda_G` is taken as 0.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GroupL2<T> {
-    groups: Groups<T>,
+    /// The conjugate partner, which has the groups and their thresholds.
     ball: L2Ball<T>,
 }
 
@@ -25,17 +25,33 @@ impl<T: Real> GroupL2<T> {
     /// # Errors
     /// When the planes can't be grouped so, or a weight is negative or not finite.
     pub fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
-        let ball = L2Ball::new(planes, size, thresholds.clone())?;
-        Ok(Self { groups: Groups::new(planes, size, thresholds)?, ball })
+        Ok(Self { ball: L2Ball::new(planes, size, thresholds)? })
+    }
+
+    /// The same in another precision.
+    pub fn cast<U: Real>(&self) -> GroupL2<U> {
+        GroupL2 { ball: self.ball.cast() }
     }
 
     /// The weights `lambda_G`.
     pub fn thresholds(&self) -> &[T] {
-        &self.groups.thresholds
+        self.ball.radii()
     }
 }
 
 impl<T: Real> Prox<T> for GroupL2<T> {
+    fn validate(&self) -> Result<()> {
+        self.ball.validate()
+    }
+
+    fn planes(&self) -> Option<usize> {
+        self.ball.planes()
+    }
+
+    fn scale(&mut self, factor: T) {
+        self.ball.scale(factor);
+    }
+
     fn value(&self, u: &[T]) -> T {
         self.ball.conjugate_value(u)
     }
@@ -46,7 +62,7 @@ impl<T: Real> Prox<T> for GroupL2<T> {
 
     fn prox_in_place(&self, tau: T, v: &mut [T]) {
         let mut factors = [T::zero(); BLOCK];
-        for block in self.groups.blocks(v.len()) {
+        for block in self.ball.groups.blocks(v.len()) {
             let t = tau * block.threshold;
             block.norms(v, &mut factors);
             for factor in &mut factors {
@@ -64,7 +80,7 @@ impl<T: Real> Prox<T> for GroupL2<T> {
     /// `sum t ||u|| - <u, v - p>`, since `t ||p|| = <p, v - p>` for `t = tau lambda`.
     fn penalty_distance(&self, tau: T, u: &[T], v: &[T], p: &[T]) -> T {
         let (mut norms, mut slopes) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
-        let sums = self.groups.blocks(u.len()).map(|block| {
+        let sums = self.ball.groups.blocks(u.len()).map(|block| {
             let t = tau * block.threshold;
             block.norms(u, &mut norms);
             slopes.fill(T::zero());
@@ -86,7 +102,7 @@ impl<T: Real> Prox<T> for GroupL2<T> {
             "the fields of a pullback have different lengths"
         );
         let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
-        for block in self.groups.blocks(v.len()) {
+        for block in self.ball.groups.blocks(v.len()) {
             let t = tau * block.threshold;
             block.norms(v, &mut a);
             block.inner(v, g, &mut b);

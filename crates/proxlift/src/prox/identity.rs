@@ -11,10 +11,20 @@ use crate::Real;
 /// ```
 ///
 /// Its Bregman penalty is the quadratic one, `B(u, v) = 1/2 ||u - v||^2`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity;
 
+impl Identity {
+    /// The same in any precision.
+    pub fn cast(self) -> Self {
+        self
+    }
+}
+
 impl<T: Real> Prox<T> for Identity {
+    /// It is the same at every contrast.
+    fn scale(&mut self, _factor: T) {}
+
     fn value(&self, _u: &[T]) -> T {
         T::zero()
     }

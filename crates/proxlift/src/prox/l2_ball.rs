@@ -12,9 +12,9 @@ use crate::{Real, Result};
 /// ```
 ///
 /// Its conjugate partner is [`super::GroupL2`]. On the sphere the derivative is that of the outside.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct L2Ball<T> {
-    groups: Groups<T>,
+    pub(super) groups: Groups<T>,
 }
 
 impl<T: Real> L2Ball<T> {
@@ -26,6 +26,11 @@ impl<T: Real> L2Ball<T> {
         Ok(Self { groups: Groups::new(planes, size, radii)? })
     }
 
+    /// The same in another precision.
+    pub fn cast<U: Real>(&self) -> L2Ball<U> {
+        L2Ball { groups: self.groups.cast() }
+    }
+
     /// The radii `lambda_G`.
     pub fn radii(&self) -> &[T] {
         &self.groups.thresholds
@@ -33,6 +38,18 @@ impl<T: Real> L2Ball<T> {
 }
 
 impl<T: Real> Prox<T> for L2Ball<T> {
+    fn validate(&self) -> Result<()> {
+        self.groups.validate()
+    }
+
+    fn planes(&self) -> Option<usize> {
+        self.groups.planes()
+    }
+
+    fn scale(&mut self, factor: T) {
+        self.groups.scale(factor);
+    }
+
     fn value(&self, u: &[T]) -> T {
         let mut norms = [T::zero(); BLOCK];
         indicator(self.groups.blocks(u.len()).all(|block| {

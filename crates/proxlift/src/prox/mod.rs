@@ -15,6 +15,8 @@ mod group;
 mod group_l2;
 mod identity;
 mod l2_ball;
+mod piecewise_gradient;
+mod piecewise_linear;
 mod relu;
 mod soft_threshold;
 mod threshold;
@@ -23,11 +25,13 @@ pub use box_clip::BoxClip;
 pub use group_l2::GroupL2;
 pub use identity::Identity;
 pub use l2_ball::L2Ball;
+pub use piecewise_gradient::PiecewiseGradient;
+pub use piecewise_linear::PiecewiseLinear;
 pub use relu::Relu;
 pub use soft_threshold::SoftThreshold;
 
-use crate::Real;
 use crate::operator::sum::{inner, squared, sum2, sum3};
+use crate::{Real, Result};
 
 /// A penalty `psi` through its proximity operator, and the Bregman penalty that it lifts to (def:bregman-loss).
 ///
@@ -38,11 +42,28 @@ use crate::operator::sum::{inner, squared, sum2, sum3};
 /// B(u, v) = q(u) + q*(v) - <u, v>  >=  1/2 ||u - p||^2,      B(u, v) = 0  iff  u = p.
 /// ```
 ///
-/// Implementations give `value`, `conjugate_value`, `prox_in_place` and `pullback`; the rest follows.
+/// Implementations give `value`, `conjugate_value`, `prox_in_place`, `pullback` and `scale`; the rest follows.
 ///
 /// # Panics
 /// All methods panic when the lengths of their fields differ, or can't be split into the planes of the penalty.
-pub trait Prox<T: Real> {
+pub trait Prox<T: Real>: Send + Sync {
+    /// Checks that the parameters make a penalty: for those that were read from a file.
+    ///
+    /// # Errors
+    /// When they do not.
+    fn validate(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The planes that a field must have; none where any field does.
+    fn planes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Replaces `psi` by `u -> factor^2 psi(u / factor)`, whose prox is `v -> factor prox(v / factor)`: the same penalty at
+    /// a contrast so many times higher. For `factor = 0`, its limit.
+    fn scale(&mut self, factor: T);
+
     /// `psi(u)`; `+inf` outside the domain. An entry counts as inside when it is within 16 units of rounding (relative
     /// to the bound, or to 1 if that is larger), so that what a prox returns is always inside.
     fn value(&self, u: &[T]) -> T;

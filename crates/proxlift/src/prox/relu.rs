@@ -11,10 +11,20 @@ use crate::Real;
 /// ```
 ///
 /// The derivative at zero is taken as 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Relu;
 
+impl Relu {
+    /// The same in any precision.
+    pub fn cast(self) -> Self {
+        self
+    }
+}
+
 impl<T: Real> Prox<T> for Relu {
+    /// It is the same at every contrast.
+    fn scale(&mut self, _factor: T) {}
+
     fn value(&self, u: &[T]) -> T {
         indicator(u.iter().all(|&u| u >= -slack(T::zero())))
     }

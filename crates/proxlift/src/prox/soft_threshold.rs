@@ -1,6 +1,6 @@
 //! The weighted l1 norm; its prox is soft-thresholding.
 
-use super::threshold::{plane_len, validate};
+use super::threshold::{cast, plane_len, several, validate};
 use super::{Prox, indicator, slack};
 use crate::operator::sum::{sum1, sum3};
 use crate::{Real, Result};
@@ -13,7 +13,7 @@ use crate::{Real, Result};
 /// ```
 ///
 /// Its conjugate partner is [`super::BoxClip`]. The derivative at `|v| = tau lambda` is taken as 0.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SoftThreshold<T> {
     thresholds: Vec<T>,
 }
@@ -33,12 +33,29 @@ impl<T: Real> SoftThreshold<T> {
         &self.thresholds
     }
 
+    /// The same in another precision.
+    pub fn cast<U: Real>(&self) -> SoftThreshold<U> {
+        SoftThreshold { thresholds: cast(&self.thresholds) }
+    }
+
     fn pixels(&self, len: usize) -> usize {
         plane_len(len, self.thresholds.len())
     }
 }
 
 impl<T: Real> Prox<T> for SoftThreshold<T> {
+    fn validate(&self) -> Result<()> {
+        validate(&self.thresholds)
+    }
+
+    fn planes(&self) -> Option<usize> {
+        several(self.thresholds.len())
+    }
+
+    fn scale(&mut self, factor: T) {
+        self.thresholds.iter_mut().for_each(|threshold| *threshold *= factor);
+    }
+
     fn value(&self, u: &[T]) -> T {
         let planes = u.chunks_exact(self.pixels(u.len())).zip(&self.thresholds);
         T::of(planes.map(|(plane, t)| t.to_double() * sum1(plane, |u| u.abs().to_double())).sum())

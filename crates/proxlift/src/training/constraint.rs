@@ -1,8 +1,9 @@
 //! What the parameters are held to: terms of `E` in `theta` and the activations, whose backward step is a projection.
 
 use crate::engine::Gradients;
-use crate::network::{Activation, Network};
+use crate::network::Network;
 use crate::operator::Filters;
+use crate::prox::PiecewiseLinear;
 
 /// The set that the parameters stay in; activations stay proxes whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Constraint {
         if self.zero_mean {
             network.theta.iter_mut().for_each(Filters::center);
         }
-        network.activation.iter_mut().for_each(Activation::project);
+        network.learned_mut().for_each(PiecewiseLinear::project);
     }
 }
 

@@ -5,7 +5,7 @@
 //! f = E - sum_k psi(u_k)                                                                        (eq:E-split)
 //! ```
 //!
-//! With `d_k = s(v_k) - u_k`, `r_k = L_k* u_{k-1} - z`, `e = x^ - x`:
+//! With `d_k = s(v_k) - u_k`, `r_k = L_k* u_{k-1} - z`, `e = x^ - x`, for dual forward-backward:
 //!
 //! ```text
 //! df/du_k     = (u_k - v_k) + (I - tau_{k+1} L_{k+1} L_{k+1}*) d_{k+1}          k < K-1
@@ -14,14 +14,17 @@
 //! df/dL_0     = corr(z, (I - tau_1 L_1 L_1*) d_1)
 //! df/dL_K     = -mu corr(e, u_{K-1})
 //! ```
+//!
+//! These are the reverse [recursion](crate::engine::pass) with `d_k` as it is here, so that they hold for every unrolling:
+//! `u` alone is lifted, and the images `r_k` follow from it.
 
-use super::unrolled::Wanted;
 use crate::engine::Engine;
+use crate::engine::pass::{self, Backward, Carried, Held, Own, Pass, half_squared};
 use crate::field::Field;
-use crate::network::{ActivationGradient, Architecture, Network};
+use crate::network::Network;
 use crate::operator::Filters;
+use crate::prox::PiecewiseGradient;
 use crate::{Real, Result};
-use rayon::prelude::*;
 
 /// `E` of each sample of a batch, by blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,52 +52,28 @@ impl Energy {
     }
 }
 
-/// Numbers of a batch that a thread takes at once.
-const GRAIN: usize = 1 << 14;
-
-/// `a <- f(a)`, entry by entry.
-pub(super) fn map<T: Real>(a: &mut [T], f: impl Fn(T) -> T + Sync) {
-    a.par_chunks_mut(GRAIN).for_each(|a| a.iter_mut().for_each(|a| *a = f(*a)));
-}
-
-/// `a <- f(a, b)`, entry by entry.
-pub(super) fn map2<T: Real>(a: &mut [T], b: &[T], f: impl Fn(T, T) -> T + Sync) {
-    a.par_chunks_mut(GRAIN)
-        .zip(b.par_chunks(GRAIN))
-        .for_each(|(a, b)| a.iter_mut().zip(b).for_each(|(a, &b)| *a = f(*a, b)));
-}
-
-/// `a <- f(a, b, c)`, entry by entry.
-pub(super) fn map3<T: Real>(a: &mut [T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> T + Sync) {
-    let parts = a.par_chunks_mut(GRAIN).zip(b.par_chunks(GRAIN)).zip(c.par_chunks(GRAIN));
-    parts.for_each(|((a, b), c)| {
-        a.iter_mut().zip(b).zip(c).for_each(|((a, &b), &c)| *a = f(*a, b, c));
-    });
-}
-
-/// A batch with its auxiliary variables `u_k` and what follows from them.
+/// A batch with its auxiliary variables `u_k` and what follows from them: a [`Pass`] whose `u` may be moved.
 #[derive(Clone, Debug)]
 pub struct Lifted<T: Real> {
-    /// The noisy images.
-    pub z: Field<T>,
+    pass: Pass<T>,
     /// The clean images.
     pub x: Field<T>,
-    /// `u_0 = L_0 z` (which follows from `theta_0`), then the variables `u_1..u_{K-1}`.
-    pub u: Vec<Field<T>>,
-    /// `v_k = F_k(u_{k-1})` for `k = 1..K-1`, at their index; `v[0]` is unused and has no samples.
-    pub v: Vec<Field<T>>,
-    /// `r_k = L_k* u_{k-1} - z`, at their index likewise.
-    pub r: Vec<Field<T>>,
     /// `e = x^ - x`.
     pub e: Field<T>,
-    /// `d_k = s(v_k) - u_k`, for whichever layer is at work.
-    pub(super) d: Field<T>,
-    /// `L_k* d_k`.
-    pub(super) a: Field<T>,
-    /// `q_k` of a network with momentum or bounds, at their index; else empty.
-    pub(super) q: Vec<Field<T>>,
-    /// `(I - tau_k L_k L_k*) d_k`.
-    pub(super) back: Field<T>,
+    carried: Carried<T>,
+}
+
+impl<T: Real> std::ops::Deref for Lifted<T> {
+    type Target = Pass<T>;
+    fn deref(&self) -> &Pass<T> {
+        &self.pass
+    }
+}
+
+impl<T: Real> std::ops::DerefMut for Lifted<T> {
+    fn deref_mut(&mut self) -> &mut Pass<T> {
+        &mut self.pass
+    }
 }
 
 impl<T: Real> Lifted<T> {
@@ -104,87 +83,78 @@ impl<T: Real> Lifted<T> {
     /// When the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
         network.check_pair(&z, &x)?;
-        let Architecture { depth, features, channels, .. } = network.architecture();
-        let (samples, grid) = (z.samples(), z.grid());
-        let fields = |channels: usize, first: usize| {
-            let count = |k: usize| if k < first { 0 } else { samples };
-            (0..depth).map(|k| Field::zeros(count(k), channels, grid)).collect()
-        };
-        let feature = || Field::zeros(samples, features, grid);
-        let image = || Field::zeros(samples, channels, grid);
-        Ok(Self {
-            u: fields(features, 0),
-            v: fields(features, 1),
-            r: fields(channels, 1),
-            e: image(),
-            d: feature(),
-            a: image(),
-            q: Vec::new(),
-            back: feature(),
-            z,
-            x,
-        })
+        let pass = Pass::new(network, z)?;
+        Ok(Self { e: x.zeros_like(), x, carried: Carried::new(network, &pass), pass })
+    }
+
+    /// The `kept` memory of an earlier batch if it fits these images, with them in it, else new memory.
+    ///
+    /// # Errors
+    /// When the images do not fit the network.
+    pub fn reuse(kept: Option<Self>, network: &Network<T>, z: &Field<T>, x: &Field<T>) -> Result<Self> {
+        let shape = |field: &Field<T>| (field.samples(), field.grid());
+        match kept {
+            Some(mut lifted) if shape(&lifted.z) == shape(z) && shape(&lifted.x) == shape(x) => {
+                lifted.z.copy_from(z);
+                lifted.x.copy_from(x);
+                Ok(lifted)
+            }
+            _ => Self::new(network, z.clone(), x.clone()),
+        }
     }
 
     /// Anchors `u` at the network's own forward pass, where all penalties vanish.
     pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
-        if !network.is_plain() {
-            return self.refresh_unrolled(engine, network, true);
-        }
-        engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
-        for k in 1..self.u.len() {
-            self.propagate(engine, network, k);
-            engine.activate(network.layer(k), &self.v[k], &mut self.u[k]);
-        }
-        self.output(engine, network);
+        pass::forward(engine, network, &mut self.pass, &Own { engine, network });
+        self.e = pass::error(network, &self.pass, &self.x);
     }
 
     /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
     pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
-        if !network.is_plain() {
-            return self.refresh_unrolled(engine, network, false);
-        }
-        engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
-        for k in 1..self.u.len() {
-            self.propagate(engine, network, k);
-        }
-        self.output(engine, network);
+        pass::forward(engine, network, &mut self.pass, &Held(network));
+        self.e = pass::error(network, &self.pass, &self.x);
     }
 
-    /// `v_k = F_k(u_{k-1})` and `r_k` of plain dual forward-backward, as are the steps of single blocks below.
-    pub fn propagate(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
-        engine.layer(network.layer(k), &self.u[k - 1], &self.z, &mut self.r[k], &mut self.v[k]);
-    }
-
-    /// `e = x^ - x`, zero in the network's border.
-    pub fn output(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
-        let last = &self.u[self.u.len() - 1];
-        engine.residual(network.last(), last, &self.z, &mut self.e);
-        map2(self.e.data_mut(), self.x.data(), |e, x| -e - x);
-        self.e.clear_border(network.border);
+    /// Recomputes what follows from `theta_k`, or from `u_{k-1}`, alone, the other `u` being held; for dual
+    /// forward-backward, whose layers see only the one before them.
+    pub fn follow(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        if k == 0 {
+            engine.analyse(&network.theta[0], &self.pass.z, &mut self.pass.u[0]);
+        }
+        self.pass.layer(engine, network, k.max(1), &Held(network));
+        if k == self.depth() {
+            self.e = pass::error(network, &self.pass, &self.x);
+        }
     }
 
     /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
     pub fn energy(&self, engine: &dyn Engine<T>, network: &Network<T>, mu: f64) -> Energy {
-        let samples = self.z.samples();
-        let data = (0..samples).map(|s| {
-            let squares: f64 = self.e.sample(s).iter().map(|e| e.to_double().powi(2)).sum();
-            0.5 * mu * squares
-        });
-        let penalties = (1..self.u.len()).map(|k| {
-            let mut penalty = vec![0.0; samples];
-            engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
-            penalty
-        });
-        Energy { data: data.collect(), penalties: penalties.collect() }
+        let depth = self.depth();
+        let penalties = (1..depth).map(|k| self.block_of_samples(engine, network, k, mu));
+        Energy { penalties: penalties.collect(), data: self.block_of_samples(engine, network, depth, mu) }
     }
 
-    /// `d_k = s(v_k) - u_k`, and from it `a = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
-    pub(super) fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
-        let layer = network.layer(k);
-        engine.activate(layer, &self.v[k], &mut self.d);
-        map2(self.d.data_mut(), self.u[k].data(), |d, u| d - u);
-        engine.pullback(layer, &self.d, &mut self.a, &mut self.back);
+    /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
+    /// the block enters (`theta_0` enters that of layer 1).
+    pub fn block(&self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: f64) -> f64 {
+        self.block_of_samples(engine, network, k, mu).iter().sum()
+    }
+
+    /// The same of each sample.
+    pub fn block_of_samples(
+        &self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        k: usize,
+        mu: f64,
+    ) -> Vec<f64> {
+        let samples = self.z.samples();
+        if k == self.depth() {
+            return (0..samples).map(|s| mu * half_squared(self.e.sample(s))).collect();
+        }
+        let (k, mut penalty) = (k.max(1), vec![0.0; samples]);
+        engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
+        penalty
     }
 
     /// `df/dtheta_k` for all `k`, summed over the batch.
@@ -195,21 +165,8 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradients: &mut [Filters<T>],
     ) {
-        if !network.is_plain() {
-            return self.gradients_unrolled(engine, network, mu, Wanted::Theta(gradients));
-        }
-        let depth = self.u.len();
-        for gradient in gradients.iter_mut() {
-            gradient.weights_mut().fill(T::zero());
-        }
-        engine.correlate(-mu, &self.e, &self.u[depth - 1], &mut gradients[depth]);
-        for k in (1..depth).rev() {
-            self.pull(engine, network, k);
-            let tau = network.layer(k).tau;
-            engine.correlate(-tau, &self.r[k], &self.d, &mut gradients[k]);
-            engine.correlate(-tau, &self.a, &self.u[k - 1], &mut gradients[k]);
-        }
-        engine.correlate(T::one(), &self.z, &self.back, &mut gradients[0]);
+        gradients.iter_mut().for_each(|gradient| gradient.weights_mut().fill(T::zero()));
+        self.reverse(engine, network, mu, &mut ToTheta { engine, network, gradients });
     }
 
     /// `df/du_k` for `k = 1..K-1` into `gradients[k]`; `gradients[0]` is left alone.
@@ -220,33 +177,16 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradients: &mut [Field<T>],
     ) {
-        if !network.is_plain() {
-            return self.gradients_unrolled(engine, network, mu, Wanted::U(gradients));
-        }
-        let depth = self.u.len();
-        engine.analyse(network.last(), &self.e, &mut self.back);
-        map(self.back.data_mut(), |b| -mu * b);
-        for k in (1..depth).rev() {
-            let gradient = gradients[k].data_mut();
-            gradient.copy_from_slice(self.u[k].data());
-            map3(gradient, self.v[k].data(), self.back.data(), |u, v, back| (u - v) + back);
-            self.pull(engine, network, k);
-        }
+        self.reverse(engine, network, mu, &mut ToU { engine, network, gradients });
     }
 
-    /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
-    /// the block enters (`theta_0` enters that of layer 1).
-    pub fn block(&self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: f64) -> f64 {
-        if k == self.u.len() {
-            return 0.5 * mu * self.e.data().iter().map(|e| e.to_double().powi(2)).sum::<f64>();
-        }
-        let k = k.max(1);
-        let mut penalty = vec![0.0; self.z.samples()];
-        engine.bregman(network.layer(k), &self.u[k], &self.v[k], &mut penalty);
-        penalty.iter().sum()
+    fn reverse(&mut self, engine: &dyn Engine<T>, network: &Network<T>, mu: T, rule: &mut dyn Backward<T>) {
+        let mut rho = self.e.clone();
+        rho.map(|e| -mu * e);
+        pass::reverse(engine, network, &self.pass, &rho, &mut self.carried, rule);
     }
 
-    /// `df/dtheta_k` of one block, summed over the batch.
+    /// `df/dtheta_k` of one block of dual forward-backward, summed over the batch.
     pub fn theta_gradient(
         &mut self,
         engine: &dyn Engine<T>,
@@ -256,41 +196,140 @@ impl<T: Real> Lifted<T> {
         gradient: &mut Filters<T>,
     ) {
         gradient.weights_mut().fill(T::zero());
-        if k == self.u.len() {
-            engine.correlate(-mu, &self.e, &self.u[k - 1], gradient);
-        } else if k == 0 {
-            self.pull(engine, network, 1);
-            engine.correlate(T::one(), &self.z, &self.back, gradient);
-        } else {
-            self.pull(engine, network, k);
-            let tau = network.layer(k).tau;
-            engine.correlate(-tau, &self.r[k], &self.d, gradient);
-            engine.correlate(-tau, &self.a, &self.u[k - 1], gradient);
+        if k == self.depth() {
+            return engine.correlate(-mu, &self.e, &self.pass.u[k - 1], gradient);
         }
+        self.pull(engine, network, k.max(1));
+        let Self { pass, carried, .. } = self;
+        if k == 0 {
+            return engine.correlate(T::one(), &pass.z, &carried.back, gradient);
+        }
+        let tau = network.layer(k).tau;
+        engine.correlate(-tau, &pass.r[k], &carried.d, gradient);
+        engine.correlate(-tau, &carried.p, &pass.u[k - 1], gradient);
+    }
+
+    /// `df/du_k` of one block of dual forward-backward.
+    pub fn u_gradient(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        k: usize,
+        mu: T,
+        gradient: &mut Field<T>,
+    ) {
+        if k + 1 == self.depth() {
+            engine.analyse(network.last(), &self.e, &mut self.carried.back);
+            self.carried.back.map(|b| -mu * b);
+        } else {
+            self.pull(engine, network, k + 1);
+        }
+        block_gradient(&self.pass, k, &self.carried.back, gradient);
+    }
+
+    /// One forward-backward step of the block `u_k` of dual forward-backward: `u_k <- s(u_k - gamma df/du_k)`.
+    ///
+    /// With `gamma = 1` it goes to the minimiser of the linearised block, `s(v_k - back_k)`. What follows from `u_k` is
+    /// left as it was.
+    pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
+        let mut step = self.carried.d.clone();
+        self.u_gradient(engine, network, k, mu, &mut step);
+        step.zip(&self.pass.u[k], |gradient, u| u - gamma * gradient);
+        engine.activate(network.layer(k), &step, &mut self.pass.u[k]);
+    }
+
+    /// Puts `u_k` of sample `s` at `s(before - steps[s] gradient)`.
+    pub fn put_u(
+        &mut self,
+        engine: &dyn Engine<T>,
+        network: &Network<T>,
+        k: usize,
+        (before, gradient): (&Field<T>, &Field<T>),
+        steps: &[f64],
+    ) {
+        let d = &mut self.carried.d;
+        d.copy_from(before);
+        let length = d.sample_len();
+        for (s, (to, &step)) in d.data_mut().chunks_exact_mut(length).zip(steps).enumerate() {
+            let step = T::of(step);
+            to.iter_mut().zip(gradient.sample(s)).for_each(|(to, &g)| *to -= step * g);
+        }
+        engine.activate(network.layer(k), d, &mut self.pass.u[k]);
     }
 
     /// `dE` by the knots and slopes of layer `k`, summed over the batch; `u` is held.
-    pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> ActivationGradient<T> {
-        let activation = &network.activation[k - 1];
-        let mut gradient = activation.zero_gradient();
-        let len = self.z.grid().len();
-        let values = self.u[k].data().iter().zip(self.v[k].data()).enumerate();
-        for (i, (&u, &v)) in values {
-            let j = i / len % activation.features();
-            activation.add_gradient(j, v, T::of(activation.inverse(j, u.to_double())), &mut gradient);
+    ///
+    /// # Panics
+    /// When the layer's activation is not piecewise linear.
+    pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> PiecewiseGradient<T> {
+        let functions = network.activation[k - 1].piecewise().expect("a learned activation");
+        let mut gradient = functions.zero_gradient();
+        let (len, mut w) = (self.z.grid().len(), self.u[k].clone());
+        for (i, w) in w.data_mut().iter_mut().enumerate() {
+            *w = T::of(functions.inverse(i / len % functions.features(), w.to_double()));
         }
+        functions.add_gradients(&self.v[k], &w, &mut gradient);
         gradient
     }
 
-    /// Recomputes what follows from `theta_k` alone, `u` being held.
-    pub fn follow(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
-        if k == self.u.len() {
-            self.output(engine, network);
-            return;
-        }
-        if k == 0 {
-            engine.analyse(&network.theta[0], &self.z, &mut self.u[0]);
-        }
-        self.propagate(engine, network, k.max(1));
+    /// `d_k = s(v_k) - u_k`, and from it `p = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
+    fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+        let Carried { d, p, back, .. } = &mut self.carried;
+        distance(engine, network, k, &self.pass, d);
+        engine.pullback(network.layer(k), d, p, back);
+    }
+}
+
+/// `d = s(v_k) - u_k`.
+fn distance<T: Real>(
+    engine: &dyn Engine<T>,
+    network: &Network<T>,
+    k: usize,
+    pass: &Pass<T>,
+    d: &mut Field<T>,
+) {
+    engine.activate(network.layer(k), &pass.v[k], d);
+    d.zip(&pass.u[k], |s, u| s - u);
+}
+
+/// `df/du_k = (u_k - v_k) + back_k`.
+fn block_gradient<T: Real>(pass: &Pass<T>, k: usize, back: &Field<T>, gradient: &mut Field<T>) {
+    gradient.copy_from(&pass.u[k]);
+    gradient.zip(&pass.v[k], |u, v| u - v);
+    gradient.zip(back, |gap, back| gap + back);
+}
+
+/// The reverse recursion of `E` for the parameters.
+struct ToTheta<'a, T: Real> {
+    engine: &'a dyn Engine<T>,
+    network: &'a Network<T>,
+    gradients: &'a mut [Filters<T>],
+}
+
+impl<T: Real> Backward<T> for ToTheta<'_, T> {
+    fn features(&mut self, k: usize, pass: &Pass<T>, _back: &Field<T>, d: &mut Field<T>) {
+        distance(self.engine, self.network, k, pass, d);
+    }
+
+    fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
+        pass::add_operator((self.engine, self.network), k, pass, (d, p), &mut self.gradients[k]);
+    }
+
+    fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {
+        self.engine.correlate(T::one(), &pass.z, back, &mut self.gradients[0]);
+    }
+}
+
+/// The same for the auxiliary variables.
+struct ToU<'a, T: Real> {
+    engine: &'a dyn Engine<T>,
+    network: &'a Network<T>,
+    gradients: &'a mut [Field<T>],
+}
+
+impl<T: Real> Backward<T> for ToU<'_, T> {
+    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
+        block_gradient(pass, k, back, &mut self.gradients[k]);
+        distance(self.engine, self.network, k, pass, d);
     }
 }

@@ -1,58 +1,59 @@
-//! The settings of the lifted Bregman trainer.
+//! The settings of LB-FB.
 
 use super::constraint::Constraint;
-use super::metric::MetricKind;
-use super::rate::{Rate, Schedule};
+use super::descent::Mu;
+use super::optimiser::Metric;
+use crate::network::Network;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 
-/// How the auxiliary variables `u` of a sample are kept between two visits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the auxiliary variables `u` of a sample start at a visit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Auxiliary {
-    /// They start at the network's own forward pass.
+    /// At the network's own forward pass.
+    #[default]
     Anchored,
-    /// They go on from the last visit: memory for `samples` samples.
-    Persistent {
-        /// Samples in the training set.
-        samples: usize,
-    },
+    /// Where the last visit to the sample left them; needs memory for all samples.
+    Persistent,
 }
 
-/// In which order the blocks are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The order in which the blocks take their steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`: the output error reaches every layer.
+    /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`: the error of the output reaches every layer.
+    #[default]
     Sweep,
     /// All of `theta` at once, then all of `u`, as the paper prints it.
     Simultaneous,
 }
 
-/// How long the parameter steps are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Steps {
-    /// Two-way backtracking on the majorant.
-    Backtracking,
-    /// A rate, in the metric.
-    Rate(Rate),
-}
-
 /// How long the `u` steps of the sweep are. The simultaneous order finds one for all blocks by backtracking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum UStep {
     /// The inverse of the block's Lipschitz constant, which is known: 1/2, or less for the last block.
+    #[default]
     Closed,
     /// As long as the majorant of each sample allows.
     Backtracked,
-    /// To the minimiser of `B(u_k, v_k)` plus the linearised rest, `s(v_k - back_k)`, a step of 1. `B` is 1-strongly
-    /// convex and the rest has Lipschitz constant `||I - tau L L*||^2 <= 1`, so `E` cannot rise; for the last block the
-    /// constant is `mu ||L_K||^2`, and the step the inverse of it where that is above 1. Shorter steps let less of the
-    /// output's error through: half of it a layer with steps of 1/2.
+    /// To the minimiser of `B(u_k, v_k)` plus the linearised rest, `s(v_k - back_k)`, a step of 1, which lets the whole
+    /// error through to the layers below (a step of 1/2 lets half of it through, layer by layer).
+    ///
+    /// `B` is 1-strongly convex and the rest has Lipschitz constant `||I - tau L L*||^2 <= 1`, so `E` cannot rise; for
+    /// the last block the constant is `mu ||L_K||^2`, and the step its inverse where that is above 1. But a step of 1
+    /// need not make `E` fall by a fixed share of its length squared, which the convergence proof of block-coordinate
+    /// forward-backward asks for: that theory covers steps below 1, not this one.
     Minimiser,
 }
 
 /// Whether the layers share a parameter step in the sweep. In the simultaneous order they always do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ThetaSteps {
     /// A step for each layer.
+    #[default]
     Layer,
     /// One for all layers: it grows once in a sweep and shrinks at each layer that refuses it.
     Global,
@@ -61,25 +62,18 @@ pub enum ThetaSteps {
 /// The settings of [`LbFb`](super::LbFb).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The weight of the loss in `E`, at the start.
-    pub mu: f32,
-    /// How that weight goes on. A falling weight settles the noise of small batches as a falling rate would, which
-    /// backtracking does not have.
-    pub mu_schedule: Schedule,
-    /// How `u` is kept.
+    /// The weight of the loss in `E`.
+    pub mu: Mu,
+    /// How `u` starts.
     pub auxiliary: Auxiliary,
     /// The order of the blocks.
     pub order: Order,
-    /// The metric of the parameter blocks.
-    pub metric: MetricKind,
-    /// Their steps.
-    pub steps: Steps,
-    /// Whether the layers share them, when they are backtracked.
+    /// The metric of the parameter blocks: Euclidean, or the Gauss-Newton matrix or its diagonal.
+    pub metric: Metric,
+    /// Whether the layers share a step.
     pub theta_steps: ThetaSteps,
-    /// The steps of `u` under backtracking.
+    /// The steps of `u`.
     pub u_step: UStep,
-    /// What is kept of the last direction.
-    pub inertia: f32,
     /// Iterations on a batch before the next.
     pub inner: usize,
     /// What the filters are held to; the network must start in it.
@@ -87,38 +81,60 @@ pub struct Options {
 }
 
 impl Options {
-    /// Checks that the options are in range and fit each other.
+    /// The algorithm as the paper prints it (algo:BC-FB): all of `theta` with one step `beta`, then all of `u` with one
+    /// step `gamma`, both by backtracking, any filters, `mu = 1`. The paper does not say what becomes of `u` between two
+    /// visits to a sample; here it is kept.
+    pub const PAPER: Self = Self {
+        mu: Mu { start: 1.0, schedule: super::Schedule::Constant },
+        auxiliary: Auxiliary::Persistent,
+        order: Order::Simultaneous,
+        metric: Metric::Euclidean,
+        theta_steps: ThetaSteps::Global,
+        u_step: UStep::Backtracked,
+        inner: 1,
+        constraint: Constraint::FREE,
+    };
+
+    /// Checks that the options are in range, fit each other, and fit the network.
     ///
     /// # Errors
     /// When they are not, or do not.
-    pub fn validate(&self) -> Result<()> {
-        if !(self.mu.is_finite() && self.mu > 0.0) {
-            return Err(Error::invalid(format!("mu is {}, but it must be above zero", self.mu)));
-        }
+    pub fn validate(&self, network: &Network<f32>) -> Result<()> {
+        self.mu.validate()?;
         if self.inner == 0 {
             return Err(Error::invalid("at least one inner iteration per batch is needed"));
         }
-        if !(0.0..1.0).contains(&self.inertia) {
-            return Err(Error::invalid(format!("the inertia is {}, but it must be in [0, 1[", self.inertia)));
-        }
-        let rated = matches!(self.steps, Steps::Rate(_));
-        if rated && (self.auxiliary != Auxiliary::Anchored || self.order != Order::Sweep) {
+        let plain = network.is_plain() && network.step_scale <= 1.0;
+        if !plain || network.learns_activations() || self.constraint.tied {
             return Err(Error::invalid(
-                "a rate needs u anchored and the sweep order; persistent u and simultaneous steps need backtracking",
+                "backtracking is for the paper's network: momentum, bounds, long steps, learned activations and tied \
+                 layers need a rate",
             ));
         }
-        if rated && self.metric == MetricKind::Euclidean {
+        if self.metric == Metric::Kronecker {
             return Err(Error::invalid(
-                "the Euclidean metric finds its steps by backtracking; it takes no rate",
+                "the Kronecker metric needs a rate: backtracking is not written for it",
             ));
         }
-        if !rated && self.metric == MetricKind::Kronecker {
-            return Err(Error::invalid(
-                "the Kronecker metric takes a rate; it finds no steps by backtracking",
-            ));
+        if self.order == Order::Simultaneous {
+            self.validate_simultaneous(network)?;
         }
-        if self.order == Order::Simultaneous && self.metric != MetricKind::Euclidean {
+        Ok(())
+    }
+
+    fn validate_simultaneous(&self, network: &Network<f32>) -> Result<()> {
+        if self.metric != Metric::Euclidean {
             return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
+        }
+        let depth = network.architecture().depth;
+        if self.auxiliary == Auxiliary::Anchored && self.inner < depth {
+            return Err(Error::invalid(format!(
+                "simultaneous steps from anchored u train only the last {} of {} operators: where u starts at the forward \
+                 pass every penalty is at its minimum, and each iteration carries the error one layer down; keep u \
+                 (persistent), take {depth} inner iterations, or choose the sweep",
+                self.inner,
+                depth + 1
+            )));
         }
         Ok(())
     }
@@ -126,46 +142,31 @@ impl Options {
 
 impl std::fmt::Display for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options {
-            mu,
-            mu_schedule,
-            auxiliary,
-            order,
-            metric,
-            steps,
-            theta_steps,
-            u_step,
-            inertia,
-            inner,
-            constraint,
-        } = *self;
+        let Options { mu, auxiliary, order, metric, theta_steps, u_step, inner, constraint } = *self;
         let u = match auxiliary {
             Auxiliary::Anchored => "anchored",
-            Auxiliary::Persistent { .. } => "persistent",
+            Auxiliary::Persistent => "persistent",
         };
-        let sweep = order == Order::Sweep && steps == Steps::Backtracking;
-        let order = if order == Order::Sweep { "reverse sweep" } else { "simultaneous steps" };
-        let metric = match metric {
-            MetricKind::Euclidean => "Euclidean",
-            MetricKind::Diagonal => "diagonal",
-            MetricKind::Kronecker => "Kronecker",
-            MetricKind::GaussNewton => "Gauss-Newton",
-        };
-        let steps = match steps {
-            Steps::Backtracking => "backtracking".to_string(),
-            Steps::Rate(rate) => format!("rate {rate}, inertia {inertia}"),
-        };
-        let shared = if sweep && theta_steps == ThetaSteps::Global { " of all layers at once" } else { "" };
-        let u_step = match u_step {
-            UStep::Backtracked if sweep => ", u steps backtracked",
-            UStep::Minimiser if sweep => ", u at its minimiser",
-            _ => "",
-        };
-        let falling = if mu_schedule == Schedule::Cosine { " falling by a cosine" } else { "" };
-        let inner = if inner == 1 { String::new() } else { format!(", {inner} inner iterations") };
-        write!(
-            f,
-            "lifted Bregman, mu {mu}{falling}, u {u}, {order}, {metric} metric, {steps}{shared}{u_step}{inner}{constraint}"
-        )
+        write!(f, "lifted Bregman, {mu}, u {u}, ")?;
+        match order {
+            Order::Simultaneous => write!(f, "simultaneous steps by backtracking")?,
+            Order::Sweep => {
+                let steps = match theta_steps {
+                    ThetaSteps::Layer => "",
+                    ThetaSteps::Global => " with one step for all layers",
+                };
+                let u_step = match u_step {
+                    UStep::Closed => "closed",
+                    UStep::Backtracked => "backtracked",
+                    UStep::Minimiser => "to the minimiser",
+                };
+                write!(f, "reverse sweep by backtracking{steps}, u steps {u_step}")?;
+            }
+        }
+        write!(f, ", {metric} metric")?;
+        if inner > 1 {
+            write!(f, ", {inner} inner iterations")?;
+        }
+        write!(f, "{constraint}")
     }
 }

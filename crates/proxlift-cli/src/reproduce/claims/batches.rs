@@ -1,20 +1,21 @@
 //! The trade-off between the batch size, the epochs and the time.
 
 use super::super::html::table;
+use super::super::plan::Method;
 use super::super::sections::Material;
-use super::{Claim, all_or_some};
+use super::{Claim, all_or_some, slug};
 use serde_json::json;
 
 /// Rank correlation from which an order counts as one.
 const ORDERED: f64 = 0.7;
 
 /// Larger batches end higher, smaller ones take longer.
-pub fn trade_off(all: &Material<'_>) -> Claim {
+pub fn trade_off(all: &Material<'_>, method: Method) -> Claim {
     let courses: Vec<_> = all
         .scale
         .batches
         .iter()
-        .map(|&size| (size as f64, all.results.batch(size)))
+        .map(|&size| (size as f64, all.results.batch(method, size)))
         .filter(|(_, course)| !course.points.is_empty())
         .collect();
     let sizes: Vec<f64> = courses.iter().map(|(size, _)| *size).collect();
@@ -44,8 +45,8 @@ pub fn trade_off(all: &Material<'_>) -> Claim {
         table(&["batch size", "loss at the end", "time, one thread"], &rows)
     );
     Claim {
-        id: "batches",
-        statement: "Batch size trades epochs against time",
+        id: format!("batches-{}", slug(method)),
+        statement: format!("{}: batch size trades epochs against time", method.label()),
         rule: format!(
             "The paper: “using bigger batch sizes leads to slower convergence”, smaller ones seem “to enable better \
              optimization”, but all epochs take “longer runtime with very small batch sizes”. It holds if the loss after \

@@ -4,16 +4,16 @@ use super::super::html::{Verdict, table};
 use super::super::plan::Method;
 use super::super::results::Course;
 use super::super::sections::Material;
-use super::{Claim, all_or_some};
+use super::{Claim, all_or_some, slug};
 use serde_json::json;
 
 /// LB-FB reaches SGD's last loss in fewer epochs.
-pub fn fewer_epochs(all: &Material<'_>) -> Claim {
+pub fn fewer_epochs(all: &Material<'_>, method: Method, baseline: Method) -> Claim {
     let (mut tests, mut rows, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     for &depth in &all.scale.depths {
-        let sgd = all.results.course(Method::Sgd, depth);
+        let sgd = all.results.course(baseline, depth);
         let Some(last) = sgd.points.last().copied() else { continue };
-        let there = all.results.course(Method::LbFb, depth).reaches(last.loss.0).copied();
+        let there = all.results.course(method, depth).reaches(last.loss.0).copied();
         tests.push(there.is_some_and(|p| p.epoch < last.epoch));
         rows.push(vec![
             format!("K = {depth}"),
@@ -26,8 +26,8 @@ pub fn fewer_epochs(all: &Material<'_>) -> Claim {
         }));
     }
     Claim {
-        id: "fewer-epochs",
-        statement: "LB-FB needs fewer epochs than SGD",
+        id: format!("fewer-epochs-{}-{}", slug(method), if baseline == Method::Sgd { "paper" } else { "wide" }),
+        statement: format!("{} needs fewer epochs than {}", method.label(), baseline.label()),
         rule: "The paper: “LB-FB needs fewer epochs than SGD to converge”. It holds if LB-FB reaches the loss that SGD \
                ends with in fewer epochs, at every depth; mixed at some. Time is shown, but does not count."
             .into(),
@@ -48,8 +48,8 @@ fn rises(course: &Course) -> (usize, f64) {
 }
 
 /// The loss of LB-FB does not rise from epoch to epoch.
-pub fn no_oscillation(all: &Material<'_>) -> Claim {
-    let (mut rows, mut numbers, mut counts) = (Vec::new(), Vec::new(), [0; 4]);
+pub fn no_oscillation(all: &Material<'_>, form: Method) -> Claim {
+    let (mut rows, mut numbers, mut counts) = (Vec::new(), Vec::new(), [0; Method::ALL.len()]);
     let mut any = false;
     for &depth in &all.scale.depths {
         let mut row = vec![format!("K = {depth}")];
@@ -70,21 +70,24 @@ pub fn no_oscillation(all: &Material<'_>) -> Claim {
         }
         rows.push(row);
     }
-    let verdict = match counts {
+    let count_of = |method| Method::ALL.iter().position(|m| *m == method).map_or(0, |i| counts[i]);
+    let verdict = match (count_of(form), count_of(Method::SgdWide)) {
         _ if !any => Verdict::NoData,
-        [0, ..] => Verdict::Holds,
-        [lb, sgd, ..] if lb < sgd => Verdict::Mixed,
+        (0, _) => Verdict::Holds,
+        (lb, sgd) if lb < sgd => Verdict::Mixed,
         _ => Verdict::DoesNotHold,
     };
+    let head: Vec<&str> =
+        std::iter::once("rises of the loss").chain(Method::ALL.map(Method::label)).collect();
     Claim {
-        id: "no-oscillation",
-        statement: "LB-FB does not oscillate",
+        id: format!("no-oscillation-{}", slug(form)),
+        statement: format!("{} does not oscillate", form.label()),
         rule: "The paper: LB-FB “seems more stable (no oscillation ensured by the backtracking approach)”. Counted are \
                the epochs after which the loss on all training patches is higher than before, by more than 0.01 %. It \
-               holds if LB-FB has none; mixed if it has fewer than SGD."
+               holds if LB-FB has none; mixed if it has fewer than SGD with the best rate of the wider grid."
             .into(),
         verdict,
-        evidence: table(&["rises of the loss", "LB-FB", "SGD", "Adam", "best LB"], &rows),
+        evidence: table(&head, &rows),
         numbers: json!(numbers),
     }
 }
@@ -100,13 +103,14 @@ fn gap(shallow: &Course, deep: &Course) -> Option<f64> {
 }
 
 /// Deeper networks train like shallow ones.
-pub fn stable_with_depth(all: &Material<'_>) -> Claim {
+pub fn stable_with_depth(all: &Material<'_>, form: Method) -> Claim {
     let (first, last) = (all.scale.depths[0], all.scale.deepest());
     let gaps: Vec<_> = Method::ALL
         .into_iter()
         .map(|method| (method, gap(&all.results.course(method, first), &all.results.course(method, last))))
         .collect();
-    let verdict = match gaps[0].1 {
+    let own = gaps.iter().find(|(method, _)| *method == form).and_then(|(_, gap)| *gap);
+    let verdict = match own {
         None => Verdict::NoData,
         Some(gap) if gap <= GAPS.0 => Verdict::Holds,
         Some(gap) if gap <= GAPS.1 => Verdict::Mixed,
@@ -116,8 +120,8 @@ pub fn stable_with_depth(all: &Material<'_>) -> Claim {
     let rows: Vec<Vec<String>> =
         gaps.iter().map(|(method, gap)| vec![method.label().to_string(), show(*gap)]).collect();
     Claim {
-        id: "depth",
-        statement: "LB-FB stays stable in deeper networks",
+        id: format!("depth-{}", slug(form)),
+        statement: format!("{} stays stable in deeper networks", form.label()),
         rule: format!(
             "The paper: “a light discrepancy appears between the curves” of different depths. The gap between two curves \
              is the mean of |loss at K = {last} / loss at K = {first} − 1| over the second half of the epochs. It holds if \

@@ -6,6 +6,7 @@ mod energy;
 mod robustness;
 
 use super::html::{Verdict, table};
+use super::plan::Method;
 use super::sections::{Material, Section};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -13,9 +14,9 @@ use serde_json::{Value, json};
 /// A statement, what the data say of it, and the numbers.
 pub struct Claim {
     /// Where links lead.
-    pub id: &'static str,
+    pub id: String,
     /// What is claimed.
-    pub statement: &'static str,
+    pub statement: String,
     /// By whom, and where the line between the verdicts is.
     pub rule: String,
     /// What the data say.
@@ -31,14 +32,17 @@ pub struct Claim {
 /// # Errors
 /// When a file cannot be read or written.
 pub fn write(all: &Material<'_>) -> Result<Section> {
-    let claims = [
-        convergence::fewer_epochs(all),
-        convergence::no_oscillation(all),
-        convergence::stable_with_depth(all),
-        batches::trade_off(all),
-        energy::monotone(all)?,
-        robustness::as_robust(all)?,
-    ];
+    let robustness = robustness::Robustness::measure(all)?;
+    let mut claims = Vec::new();
+    for method in Method::LB_FB {
+        claims.push(convergence::fewer_epochs(all, method, Method::Sgd));
+        claims.push(convergence::fewer_epochs(all, method, Method::SgdWide));
+        claims.push(convergence::no_oscillation(all, method));
+        claims.push(convergence::stable_with_depth(all, method));
+        claims.push(batches::trade_off(all, method));
+        claims.push(energy::monotone(all, method)?);
+        claims.push(robustness.no_less_than_sgd(all, method)?);
+    }
     let data: Vec<Value> = claims
         .iter()
         .map(|c| json!({"claim": c.id, "statement": c.statement, "rule": c.rule, "verdict": c.verdict, "numbers": c.numbers}))
@@ -74,6 +78,11 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         short: format!("what the paper says, judged by the data: {held} of {} hold", claims.len()),
         html,
     })
+}
+
+/// The form of LB-FB as a part of names and links.
+fn slug(method: Method) -> &'static str {
+    if method == Method::Paper { "paper" } else { "sweep" }
 }
 
 /// All, some or none of several tests.

@@ -1,7 +1,7 @@
 //! Activations as the kernels apply them to a vector, and the sums from which they learn.
 
 use crate::field::LANES;
-use crate::network::ActivationGradient;
+use crate::prox::{PiecewiseGradient, PiecewiseLinear};
 use fearless_simd::{Simd, prelude::*};
 
 /// An activation `s = prox_psi`, one vector of feature `j` at a time.
@@ -25,9 +25,7 @@ pub(super) trait Activation: Copy + Sync {
     unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s;
 }
 
-/// The activations of a layer, packed: for each feature `c`, then `a_m, l_m` (see [`network::Activation`]).
-///
-/// [`network::Activation`]: crate::network::Activation
+/// The activations of a layer, packed: for each feature `c`, then `a_m, l_m` (see [`PiecewiseLinear`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct PackedActivation {
     coefficients: Vec<f32>,
@@ -38,7 +36,7 @@ pub(super) struct PackedActivation {
 }
 
 impl PackedActivation {
-    pub(super) fn pack(&mut self, activation: &crate::network::Activation<f32>) {
+    pub(super) fn pack(&mut self, activation: &PiecewiseLinear<f32>) {
         self.stride = 1 + 2 * activation.pieces();
         self.clip = activation.is_clip();
         self.coefficients.clear();
@@ -202,7 +200,7 @@ impl Learn<'_> {
 }
 
 /// From `dc`, then `da_m, dl_m` of each feature to the slopes, `a_m = p_m - p_{m+1}`, `c = p_{M+1}`, and the knots.
-pub(super) fn unpack_gradient(clips: &[f32], gradient: &mut ActivationGradient<f32>) {
+pub(super) fn unpack_gradient(clips: &[f32], gradient: &mut PiecewiseGradient<f32>) {
     let pieces = gradient.knots.len() / (gradient.slopes.len() - gradient.knots.len());
     let features = gradient.knots.chunks_exact_mut(pieces).zip(gradient.slopes.chunks_exact_mut(pieces + 1));
     for ((knots, slopes), clips) in features.zip(clips.chunks_exact(1 + 2 * pieces)) {

@@ -193,7 +193,7 @@ impl Cpu {
     ///
     /// # Panics
     /// When `z` does not fit the network, `output` does not fit `z`, or the part is not in it.
-    pub fn denoise_tile(
+    pub(super) fn fused_tile(
         &self,
         network: &Network<f32>,
         z: &Field<f32>,

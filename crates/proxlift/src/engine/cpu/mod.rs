@@ -17,11 +17,12 @@ mod scratch;
 mod stencil;
 pub mod tiles;
 
-use super::{Engine, Gradients, ReverseRule, assert_fits};
+use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
 use crate::Result;
 use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
+use crate::prox::PiecewiseLinear;
 use correlate::correlate;
 use epilogue::{Apart, Assign};
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
@@ -29,6 +30,7 @@ use inference::Inference;
 use primal::Between;
 use rayon::prelude::*;
 use scratch::Shelf;
+use std::ops::Range;
 use std::sync::Arc;
 use stencil::{Packed, Stencil};
 
@@ -97,22 +99,12 @@ impl Engine<f32> for Cpu {
         });
     }
 
+    fn adjoint(&self, theta: &Filters<f32>, u: &Field<f32>, x: &mut Field<f32>) {
+        self.gather(theta, u, None, x);
+    }
+
     fn residual(&self, theta: &Filters<f32>, u: &Field<f32>, z: &Field<f32>, r: &mut Field<f32>) {
-        assert_fits(theta, &[z, r], &[u]);
-        let stencil = self.stencil(theta, z.grid());
-        self.packed(theta, 1.0, |packed| {
-            r.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, r)| {
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let input = (u.sample(s), Some(z.sample(s)));
-                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    let range = 0..stencil.grid.len();
-                    dispatch!(self.level, simd => {
-                        stencil.residual(simd, packed, input, &mut Between::Nothing, range, window, padded)
-                    });
-                    stencil.unpad(padded, r);
-                });
-            });
-        });
+        self.gather(theta, u, Some(z), r);
     }
 
     fn layer(
@@ -127,10 +119,13 @@ impl Engine<f32> for Cpu {
     }
 
     fn activate(&self, layer: Layer<'_, f32>, v: &Field<f32>, u: &mut Field<f32>) {
+        let Some(functions) = layer.activation.piecewise() else {
+            return layer.activation.apply(v, u);
+        };
         let len = v.grid().len();
         let planes = u.data_mut().par_chunks_mut(len).zip(v.data().par_chunks(len)).enumerate();
         planes.for_each(|(plane, (u, v))| {
-            let (c, clips) = layer.activation.clips(plane % layer.activation.features());
+            let (c, clips) = functions.clips(plane % functions.features());
             u.iter_mut().zip(v).for_each(|(u, v)| *u = c * v);
             for (a, l) in clips {
                 u.iter_mut().zip(v).for_each(|(u, v)| *u += a * v.min(l).max(-l));
@@ -162,19 +157,19 @@ impl Engine<f32> for Cpu {
 
     fn bregman(&self, layer: Layer<'_, f32>, u: &Field<f32>, v: &Field<f32>, penalty: &mut [f64]) {
         assert_fits(layer.theta, &[], &[u, v]);
+        let Some(clip) = layer.activation.piecewise().filter(|functions| functions.is_clip()) else {
+            return layer.activation.bregman(u, v, penalty);
+        };
         penalty.par_iter_mut().enumerate().for_each(|(s, penalty)| {
             let (u, v) = (u.sample(s), v.sample(s));
-            *penalty = if layer.activation.is_clip() {
-                dispatch!(self.level, simd => bregman(simd, layer.activation.knots(), u, v))
-            } else {
-                let len = u.len() / layer.activation.features();
-                let values = u.iter().zip(v).enumerate();
-                values.map(|(i, (&u, &v))| layer.activation.bregman(i / len, u, v)).sum()
-            };
+            *penalty = dispatch!(self.level, simd => bregman(simd, clip.knots(), u, v));
         });
     }
 
     fn denoise(&self, network: &Network<f32>, z: &Field<f32>, output: &mut Field<f32>) {
+        if !is_fused(network) {
+            return pass::denoise(self, network, z, output);
+        }
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         self.shelf.with_batch(|batch| {
             batch.pack_pairs(network);
@@ -186,6 +181,19 @@ impl Engine<f32> for Cpu {
         });
     }
 
+    fn denoise_tile(
+        &self,
+        network: &Network<f32>,
+        z: &Field<f32>,
+        wanted: (Range<usize>, Range<usize>),
+        output: &mut Field<f32>,
+    ) {
+        if !is_fused(network) {
+            return pass::denoise(self, network, z, output);
+        }
+        self.fused_tile(network, z, wanted, output);
+    }
+
     fn training_pass(
         &self,
         network: &Network<f32>,
@@ -194,12 +202,16 @@ impl Engine<f32> for Cpu {
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,
     ) -> Result<()> {
+        if !is_fused(network) {
+            return pass::train(self, network, rule, z, x, gradients);
+        }
         network.check_pair(z, x)?;
         gradients.check(network, z.samples())?;
         let architecture = network.architecture();
         let stencil = self.shelf.stencil(architecture, z.grid());
         let (filters, per_layer) = (architecture.parameters(), architecture.layer_parameters());
-        let numbers = architecture.features * (1 + 2 * network.activation[0].pieces());
+        let pieces = network.activation[0].piecewise().map_or(0, PiecewiseLinear::pieces);
+        let numbers = architecture.features * (1 + 2 * pieces);
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
@@ -237,7 +249,32 @@ impl Engine<f32> for Cpu {
     }
 }
 
+/// Whether the fused passes have the activations of all layers.
+fn is_fused(network: &Network<f32>) -> bool {
+    network.activation.iter().all(|activation| activation.piecewise().is_some())
+}
+
 impl Cpu {
+    /// `r = L* u - z`, or `L* u` without a `z`.
+    fn gather(&self, theta: &Filters<f32>, u: &Field<f32>, z: Option<&Field<f32>>, r: &mut Field<f32>) {
+        assert_fits(theta, &[z.unwrap_or(r), r], &[u]);
+        let stencil = self.stencil(theta, u.grid());
+        let image = r.sample_len();
+        self.packed(theta, 1.0, |packed| {
+            r.data_mut().par_chunks_mut(image).enumerate().for_each(|(s, r)| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    let input = (u.sample(s), z.map(|z| z.sample(s)));
+                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
+                    let range = 0..stencil.grid.len();
+                    dispatch!(self.level, simd => {
+                        stencil.residual(simd, packed, input, &mut Between::Nothing, range, window, padded)
+                    });
+                    stencil.unpad(padded, r);
+                });
+            });
+        });
+    }
+
     /// `r = L* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
     fn affine(
         &self,

@@ -146,7 +146,8 @@ impl Batch {
     fn pack_activations(&mut self, network: &Network<f32>) {
         self.activation.resize_with(network.theta.len() - 1, PackedActivation::default);
         for (packed, activation) in self.activation[1..].iter_mut().zip(&network.activation) {
-            packed.pack(activation);
+            packed
+                .pack(activation.piecewise().expect("the fused passes are for piecewise-linear activations"));
         }
     }
 }

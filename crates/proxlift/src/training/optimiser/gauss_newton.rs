@@ -1,12 +1,5 @@
-//! Variable metrics for the parameter blocks (Chouzenoux, Pesquet and Repetti 2016): a step is `theta - beta A^{-1} g`.
-//!
-//! | metric | `A` of a layer |
-//! |---|---|
-//! | Euclidean | the identity |
-//! | diagonal, with a rate | the root of a moving average of the squared gradient, as Adam has it |
-//! | Kronecker, with a rate | the same in the basis of [`Eigenbasis`](super::eigenbasis) |
-//! | diagonal, backtracked | the diagonal of the Gauss-Newton matrix |
-//! | Gauss-Newton | a moving average of `J^T D J` of the block, a full matrix, damped |
+//! The Gauss-Newton metric of a parameter block (Chouzenoux, Pesquet and Repetti 2016 allow any): `A` is a damped moving
+//! average of `J^T D J`, a full matrix, or its diagonal alone.
 //!
 //! The block of layer `k` is `B(u_k, v_k(theta_k))`, whose Hessian in `v_k` is `D = s'(v_k)`, zero where the activation
 //! saturates. With `v_j(p) = u_j(p) - tau sum_{c,t} w[j,c,t] r_c(p+t)` and `r = L* u - z`, a row of `J` is
@@ -19,26 +12,31 @@
 //! blocks are proportional to `mu`, and so one rate suits all layers only if their matrices are either all so or none.
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
-use super::lifted::Lifted;
 use super::matrix::multiply;
-use super::trainer::Snapshot;
-use crate::Result;
 use crate::field::Field;
 use crate::network::{Architecture, Network};
 use crate::random::{Purpose, below, stream};
+use crate::training::lifted::Lifted;
+use crate::training::trainer::Snapshot;
+use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// Which metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricKind {
-    /// None: plain forward-backward.
-    Euclidean,
-    /// One number for each weight.
-    Diagonal,
-    /// One number for each weight in a basis of each layer's own.
-    Kronecker,
-    /// A matrix for each layer.
-    GaussNewton,
+/// Batches between two observations.
+pub(crate) const OBSERVE_EVERY: u64 = 10;
+
+/// Refuses networks whose blocks have other Jacobians than those written here.
+///
+/// # Errors
+/// When the network is not the paper's.
+pub(crate) fn check(network: &Network<f32>) -> Result<()> {
+    let clips = network.activation.iter().all(|s| s.piecewise().is_some());
+    if network.is_plain() && clips && !network.learns_activations() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "the Gauss-Newton metric is for dual forward-backward with fixed thresholds: choose the diagonal or the \
+         Kronecker metric",
+    ))
 }
 
 /// What is kept of the moving average when the metric is observed once more.
@@ -52,7 +50,7 @@ const SAMPLES: usize = 32;
 
 /// The damped Gauss-Newton matrices of all layers, whole or only their diagonals.
 #[derive(Clone, Debug)]
-pub(super) struct GaussNewton {
+pub(crate) struct GaussNewton {
     /// `A_k`, symmetric, row by row; or its diagonal.
     matrices: Vec<Vec<f32>>,
     /// Lower Cholesky factors of the damped `A_k`; or the damped diagonal.
@@ -63,13 +61,13 @@ pub(super) struct GaussNewton {
 
 impl GaussNewton {
     /// Whole matrices.
-    pub(super) fn full(network: &Network<f32>, seed: u64) -> Self {
+    pub(crate) fn full(network: &Network<f32>, seed: u64) -> Self {
         let size = network.theta[0].weights().len();
         Self::new(network.theta.len(), size * size, seed)
     }
 
     /// Diagonals.
-    pub(super) fn diagonal(network: &Network<f32>, seed: u64) -> Self {
+    pub(crate) fn diagonal(network: &Network<f32>, seed: u64) -> Self {
         Self::new(network.theta.len(), network.theta[0].weights().len(), seed)
     }
 
@@ -79,7 +77,7 @@ impl GaussNewton {
     }
 
     /// Averages in the matrices at what `lifted` holds.
-    pub(super) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+    pub(crate) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
         let (seed, draw) = (self.seed, self.observations as u64);
         let keep = if self.observations == 0.0 { 0.0 } else { KEEP };
         let size = network.theta[0].weights().len();
@@ -104,7 +102,7 @@ impl GaussNewton {
     }
 
     /// `g <- A_k^{-1} g`.
-    pub(super) fn solve(&self, k: usize, g: &mut [f32]) {
+    pub(crate) fn solve(&self, k: usize, g: &mut [f32]) {
         let (l, n) = (&self.factors[k], g.len());
         if l.len() == n {
             return g.iter_mut().zip(l).for_each(|(g, a)| *g /= a);
@@ -121,7 +119,7 @@ impl GaussNewton {
         }
     }
 
-    pub(super) fn save(&self, state: &mut Snapshot) {
+    pub(crate) fn save(&self, state: &mut Snapshot) {
         for (k, (matrix, factor)) in self.matrices.iter().zip(&self.factors).enumerate() {
             state.put(format!("metric_{k}"), matrix);
             state.put(format!("factor_{k}"), factor);
@@ -129,7 +127,7 @@ impl GaussNewton {
         state.put_scalar("observations", self.observations);
     }
 
-    pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
+    pub(crate) fn restore(&mut self, state: &Snapshot) -> Result<()> {
         for (k, (matrix, factor)) in self.matrices.iter_mut().zip(&mut self.factors).enumerate() {
             state.get(&format!("metric_{k}"), matrix)?;
             state.get(&format!("factor_{k}"), factor)?;
@@ -166,7 +164,8 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
                 continue;
             }
             let layer = network.layer(k.max(1));
-            let active = |j: usize| layer.activation.slope(j, lifted.v[k.max(1)].at(s, j, y, x)) > 0.0;
+            let clip = layer.activation.piecewise().expect("a clip, as was checked");
+            let active = |j: usize| clip.slope(j, lifted.v[k.max(1)].at(s, j, y, x)) > 0.0;
             for j in (0..features).filter(|&j| active(j)) {
                 let start = rows.len();
                 rows.resize(start + size, 0.0);

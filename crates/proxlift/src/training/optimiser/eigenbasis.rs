@@ -7,9 +7,9 @@
 //! metric alone is blind to both.
 
 use super::matrix::{PRODUCT, multiply};
-use super::trainer::Snapshot;
 use crate::Result;
 use crate::operator::Filters;
+use crate::training::trainer::Snapshot;
 use nalgebra::DMatrix;
 
 /// What is kept of the moving averages.

@@ -1,0 +1,176 @@
+//! Gradient training: one fused pass over a mini-batch, then a step of all parameters at once.
+//!
+//! The trainer is the same for both rules of the reverse pass ([`ReverseRule`]), so that they differ in nothing else:
+//!
+//! - **back-propagation** carries `d_k = s'(v_k) back_k`, the tangent of the activation;
+//! - **lifted Bregman**, anchored, carries `d_k = s(v_k) - s(v_k - back_k)`, its secant: every `u_k` goes to the exact
+//!   minimiser of its linearised block in one reverse sweep. As `mu -> 0` the secant becomes the tangent, and the rule
+//!   back-propagation.
+
+use super::constraint::Constraint;
+use super::lifted::Lifted;
+use super::norms::TrackedNorms;
+use super::optimiser::{Descent, Optimiser, Rate, Schedule};
+use super::trainer::{Batch, Report, Snapshot, Trainer};
+use crate::engine::{Engine, Gradients, ReverseRule};
+use crate::network::Network;
+use crate::{Error, Result};
+
+/// The rule that carries errors from layer to layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// Back-propagation.
+    Backprop,
+    /// Lifted Bregman, anchored at the forward pass.
+    Lifted(Mu),
+}
+
+/// The weight of the loss in `E` over a training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mu {
+    /// At the start.
+    pub start: f32,
+    /// How it goes on. A falling weight settles the noise of small batches as a falling rate would.
+    pub schedule: Schedule,
+}
+
+/// What a falling weight of the loss falls to, as a share of its start: never zero, or `E` would not see the images.
+const LEAST_MU: f64 = 0.01;
+
+impl Mu {
+    /// A constant weight.
+    pub fn constant(start: f32) -> Self {
+        Self { start, schedule: Schedule::Constant }
+    }
+
+    /// The weight when `progress` of the training is done.
+    pub fn at(self, progress: f64) -> f32 {
+        let rate = Rate { start: f64::from(self.start), schedule: self.schedule };
+        rate.at(progress).max(LEAST_MU * rate.start) as f32
+    }
+
+    /// Checks that it is a positive number.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn validate(self) -> Result<()> {
+        if self.start.is_finite() && self.start > 0.0 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("mu is {}, but it must be above zero", self.start)))
+    }
+}
+
+impl std::fmt::Display for Mu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let falling = if self.schedule == Schedule::Cosine { ", cosine decay" } else { "" };
+        write!(f, "mu {}{falling}", self.start)
+    }
+}
+
+/// Gradients of a rule, averaged over the batch, and steps of an optimiser.
+pub struct GradientDescent {
+    rule: Rule,
+    descent: Descent,
+    optimiser: Optimiser,
+    constraint: Constraint,
+    norms: TrackedNorms,
+    visits: u64,
+    gradients: Option<Gradients<f32>>,
+    lifted: Option<Lifted<f32>>,
+}
+
+impl GradientDescent {
+    /// A trainer for `network`, whose filters fulfil the `constraint`.
+    ///
+    /// # Errors
+    /// When a setting is out of range, or the metric is not for this network.
+    pub fn new(
+        network: &Network<f32>,
+        rule: Rule,
+        descent: Descent,
+        constraint: Constraint,
+        seed: u64,
+    ) -> Result<Self> {
+        if let Rule::Lifted(mu) = rule {
+            mu.validate()?;
+        }
+        Ok(Self {
+            rule,
+            descent,
+            optimiser: Optimiser::new(network, descent, seed)?,
+            constraint,
+            norms: TrackedNorms::new(network, seed),
+            visits: 0,
+            gradients: None,
+            lifted: None,
+        })
+    }
+
+    fn observe_metric(
+        &mut self,
+        engine: &dyn Engine<f32>,
+        network: &Network<f32>,
+        batch: &Batch,
+    ) -> Result<()> {
+        if self.optimiser.observes(self.visits) {
+            let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
+            lifted.anchor(engine, network);
+            self.optimiser.observe(network, &lifted);
+            self.lifted = Some(lifted);
+        }
+        Ok(())
+    }
+}
+
+impl Trainer for GradientDescent {
+    fn describe(&self) -> String {
+        let rule = match self.rule {
+            Rule::Backprop => "back-propagation".to_string(),
+            Rule::Lifted(mu) => format!("lifted Bregman, {mu}, u anchored, reverse sweep"),
+        };
+        format!("{rule}, {}{}", self.descent, self.constraint)
+    }
+
+    fn step(
+        &mut self,
+        engine: &dyn Engine<f32>,
+        network: &mut Network<f32>,
+        batch: &Batch,
+        progress: f64,
+    ) -> Result<Report> {
+        self.norms.start(network);
+        self.observe_metric(engine, network, batch)?;
+        let samples = batch.z.samples();
+        let mut gradients = Gradients::reuse(self.gradients.take(), network, samples);
+        let rule = match self.rule {
+            Rule::Backprop => ReverseRule::Backprop,
+            Rule::Lifted(mu) => ReverseRule::Lifted { mu: mu.at(progress) },
+        };
+        engine.training_pass(network, rule, &batch.z, &batch.x, &mut gradients)?;
+        self.constraint.tie(&mut gradients);
+        // Gradients are proportional to the weight of the loss; divided by it, rates mean the same for every mu.
+        let scale = 1.0 / (rule.loss_weight() * samples as f32);
+        let rate = self.optimiser.step(network, &mut gradients, scale, progress);
+        self.constraint.project(network);
+        self.norms.follow(network);
+        self.visits += 1;
+        let loss = gradients.loss.iter().sum();
+        self.gradients = Some(gradients);
+        Ok(Report { loss, steps: (rate, rate), ..Report::default() })
+    }
+
+    fn save(&self, state: &mut Snapshot) {
+        self.norms.save(state);
+        self.optimiser.save(state);
+        state.put_scalar("visits", self.visits as f64);
+    }
+
+    fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        self.norms.restore(state)?;
+        self.optimiser.restore(state)?;
+        // Checkpoints of version 0.1 do not count the visits of back-propagation.
+        self.visits = state.scalar("visits").unwrap_or(0.0) as u64;
+        Ok(())
+    }
+}

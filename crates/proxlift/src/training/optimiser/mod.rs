@@ -1,0 +1,171 @@
+//! How a gradient becomes a step: a metric, momentum and a rate, the same for lifted Bregman and for back-propagation.
+//!
+//! | metric | the step `A^{-1} g` of a block | with |
+//! |---|---|---|
+//! | Euclidean | the gradient itself | momentum `m <- beta m + g` |
+//! | diagonal | each entry over the root of a moving average of its square (Adam, Kingma and Ba 2014) | means of `beta1`, `beta2` |
+//! | Kronecker | the same in an [eigenbasis] of each layer's own (SOAP, Vyas and others 2024) | the same |
+//! | Gauss-Newton | a damped moving average of `J^T D J`, [a matrix for each layer](gauss_newton) | momentum |
+//!
+//! Plain SGD is the Euclidean metric without momentum, Adam the diagonal one.
+
+mod eigenbasis;
+pub(super) mod gauss_newton;
+mod matrix;
+mod moments;
+mod rate;
+
+pub use rate::{Rate, Schedule};
+
+use super::lifted::Lifted;
+use super::trainer::Snapshot;
+use crate::engine::Gradients;
+use crate::network::Network;
+use crate::{Error, Result};
+use gauss_newton::GaussNewton;
+use moments::Moments;
+
+/// The metric of the parameter blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// None: plain gradients.
+    #[default]
+    Euclidean,
+    /// One scale for each weight.
+    Diagonal,
+    /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated.
+    Kronecker,
+    /// A matrix for each layer.
+    GaussNewton,
+}
+
+impl std::fmt::Display for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Euclidean => "Euclidean",
+            Self::Diagonal => "diagonal",
+            Self::Kronecker => "Kronecker",
+            Self::GaussNewton => "Gauss-Newton",
+        })
+    }
+}
+
+/// The settings of an [`Optimiser`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Descent {
+    /// The metric.
+    pub metric: Metric,
+    /// How much of the last direction is kept: `beta1`.
+    pub momentum: f32,
+    /// How much is kept of the mean of squares, in the diagonal and the Kronecker metric.
+    pub beta2: f32,
+    /// The rate.
+    pub rate: Rate,
+}
+
+impl Descent {
+    /// Checks that the numbers are in range.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn validate(&self) -> Result<()> {
+        for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&share) {
+                return Err(Error::invalid(format!("the {name} is {share}, but it must be in [0, 1[")));
+            }
+        }
+        if self.rate.start.is_finite() && self.rate.start > 0.0 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the rate is {}, but it must be above zero", self.rate.start)))
+    }
+}
+
+impl std::fmt::Display for Descent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} metric, rate {}", self.metric, self.rate)?;
+        if self.momentum > 0.0 {
+            write!(f, ", momentum {}", self.momentum)?;
+        }
+        match self.metric {
+            Metric::Diagonal | Metric::Kronecker => write!(f, ", beta2 {}", self.beta2),
+            Metric::Euclidean | Metric::GaussNewton => Ok(()),
+        }
+    }
+}
+
+/// Takes steps along gradients.
+pub struct Optimiser {
+    descent: Descent,
+    moments: Moments,
+    gauss_newton: Option<GaussNewton>,
+}
+
+impl Optimiser {
+    /// For the parameters of `network`; `seed` draws the pixels at which a Gauss-Newton matrix is observed.
+    ///
+    /// # Errors
+    /// When the settings are out of range, or the metric is not for this network.
+    pub fn new(network: &Network<f32>, descent: Descent, seed: u64) -> Result<Self> {
+        descent.validate()?;
+        let gauss_newton = descent.metric == Metric::GaussNewton;
+        if gauss_newton {
+            gauss_newton::check(network)?;
+        }
+        Ok(Self {
+            descent,
+            moments: Moments::new(network, descent.metric == Metric::Kronecker),
+            gauss_newton: gauss_newton.then(|| GaussNewton::full(network, seed)),
+        })
+    }
+
+    /// Whether the metric is to be [observed](Self::observe) at batch number `visit`.
+    pub fn observes(&self, visit: u64) -> bool {
+        self.gauss_newton.is_some() && visit.is_multiple_of(gauss_newton::OBSERVE_EVERY)
+    }
+
+    /// Averages the metric in at a batch, anchored at the forward pass.
+    pub fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+        if let Some(metric) = &mut self.gauss_newton {
+            metric.observe(network, lifted);
+        }
+    }
+
+    /// One step along `scale` times the gradients when `progress` of the training is done; returns the rate.
+    pub fn step(
+        &mut self,
+        network: &mut Network<f32>,
+        gradients: &mut Gradients<f32>,
+        scale: f32,
+        progress: f64,
+    ) -> f64 {
+        let Descent { metric, momentum, beta2, rate } = self.descent;
+        let rate = rate.at(progress);
+        if let Some(metric) = &self.gauss_newton {
+            for (k, gradient) in gradients.theta.iter_mut().enumerate() {
+                metric.solve(k, gradient.weights_mut());
+            }
+        }
+        // Momentum lengthens a steady step by 1 / (1 - beta); in this metric, rates are those of the step itself.
+        let length = if metric == Metric::GaussNewton { 1.0 - momentum } else { 1.0 };
+        let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
+        self.moments.descend(network, gradients, scale, rate as f32 * length, (momentum, squares));
+        rate
+    }
+
+    /// What the next step depends on.
+    pub fn save(&self, state: &mut Snapshot) {
+        self.moments.save(state);
+        self.gauss_newton.iter().for_each(|metric| metric.save(state));
+    }
+
+    /// Continues from [`Self::save`].
+    ///
+    /// # Errors
+    /// When the snapshot is of another optimiser or network.
+    pub fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        self.moments.restore(state)?;
+        self.gauss_newton.iter_mut().try_for_each(|metric| metric.restore(state))
+    }
+}
