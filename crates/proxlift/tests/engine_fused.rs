@@ -2,8 +2,9 @@
 
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::{Field, Grid};
-use proxlift::network::{Activation, Architecture, Network, Unrolling};
+use proxlift::network::{Architecture, Network, Unrolling};
 use proxlift::operator::Filters;
+use proxlift::prox::PiecewiseLinear;
 
 /// Numbers in [-1, 1] from a counter, the same on every machine.
 fn numbers(seed: u32, count: usize) -> Vec<f32> {
@@ -36,7 +37,7 @@ fn learned(architecture: Architecture) -> Network<f32> {
         let knots = numbers(50 + k, 4 * features);
         let knots = knots.iter().enumerate().map(|(i, r)| 0.05 * (i % 4 + 1) as f32 + 0.02 * r);
         let slopes = numbers(70 + k, 5 * features).iter().map(|r| 0.5 + 0.5 * r).collect();
-        Activation::new(4, knots.collect(), slopes).unwrap()
+        PiecewiseLinear::new(4, knots.collect(), slopes).unwrap().into()
     });
     let activation = activation.collect();
     Network::with_activations(theta, tau, activation).unwrap()

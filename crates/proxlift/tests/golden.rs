@@ -134,7 +134,7 @@ fn norms_by_power_iteration() {
         let (network, z, _) = unfolded::<f64>(&golden);
         let norms = network.theta.iter().map(|theta| {
             let op = Convolution::new(theta, z.grid().height(), z.grid().width()).unwrap();
-            let params = NormParams { tolerance: 1e-9, max_iterations: 20_000 };
+            let params = NormParams { tolerance: 1e-9, max_iterations: 20_000, min_iterations: 1 };
             spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm
         });
         golden.check("network_norms", &norms.collect::<Vec<_>>(), 1e-8);

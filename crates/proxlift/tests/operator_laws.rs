@@ -72,7 +72,7 @@ fn the_law_sees_a_wrong_border() {
 
 #[test]
 fn the_norm_of_the_differences_is_known() {
-    let params = NormParams { tolerance: 1e-5, max_iterations: 20_000 };
+    let params = NormParams { tolerance: 1e-5, max_iterations: 20_000, min_iterations: 1 };
     for (h, w) in [(1, 1), (1, 2), (3, 1), (4, 5), (12, 7)] {
         let d = FiniteDifferences::new(2, h, w).unwrap();
         let info = spectral_norm::<f64>(&d, &mut PowerState::new(&d, 5), &params);
@@ -90,7 +90,7 @@ fn power_iteration_climbs_to_the_symbol_norm() {
         let norms: Vec<f64> = [4, 8, 16, 32]
             .map(|side| {
                 let op = Convolution::new(&filters, side, side).unwrap();
-                let params = NormParams { tolerance: 1e-4, max_iterations: 5000 };
+                let params = NormParams { tolerance: 1e-4, max_iterations: 5000, min_iterations: 1 };
                 let info = spectral_norm(&op, &mut PowerState::new(&op, 2), &params);
                 assert_eq!(info.stop, NormStop::Converged);
                 info.norm
@@ -116,7 +116,7 @@ fn the_symbol_bound_tightens_from_above() {
 #[test]
 fn a_warm_start_saves_iterations_and_a_seed_fixes_the_bits() {
     let mut filters = filters::<f32>(8, 1, 3, 4);
-    let params = NormParams { tolerance: 1e-3, max_iterations: 5000 };
+    let params = NormParams { tolerance: 1e-3, max_iterations: 5000, min_iterations: 1 };
     let op = Convolution::new(&filters, 24, 24).unwrap();
     let (mut state, mut twin) = (PowerState::new(&op, 9), PowerState::new(&op, 9));
     let cold = spectral_norm(&op, &mut state, &params);
@@ -135,7 +135,7 @@ fn the_info_says_why_it_stopped() {
     assert_eq!((info.norm, info.stop), (0.0, NormStop::ZeroOperator));
     let filters = filters::<f32>(2, 1, 3, 1);
     let op = Convolution::new(&filters, 20, 20).unwrap();
-    let params = NormParams { tolerance: 0.0, max_iterations: 3 };
+    let params = NormParams { tolerance: 0.0, max_iterations: 3, min_iterations: 1 };
     let info = spectral_norm(&op, &mut PowerState::new(&op, 1), &params);
     assert!(!info.converged() && info.iterations == 3 && info.norm > 0.0);
 }

@@ -142,6 +142,9 @@ fn nan_stays_visible() {
 struct WrongStep(SoftThreshold<f64>);
 
 impl Prox<f64> for WrongStep {
+    fn scale(&mut self, factor: f64) {
+        self.0.scale(factor);
+    }
     fn value(&self, u: &[f64]) -> f64 {
         self.0.value(u)
     }

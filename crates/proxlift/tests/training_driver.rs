@@ -6,8 +6,8 @@ use proxlift::engine::{Cpu, Engine};
 use proxlift::image::Channels;
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
-    Backprop, Batch, Constraint, Descent, EpochRecord, Go, Observer, Plan, Rate, Report, Schedule, Snapshot,
-    Trainer, train,
+    Batch, Constraint, Descent, EpochRecord, Go, GradientDescent, Metric, Observer, Plan, Rate, Report, Rule,
+    Schedule, Snapshot, Trainer, train,
 };
 use std::sync::Arc;
 
@@ -51,9 +51,10 @@ fn trained<T: Trainer>(make: impl Fn(&Network<f32>) -> T) -> (Seen, proxlift::Re
     (seen, result)
 }
 
-fn sgd(start: f64) -> impl Fn(&Network<f32>) -> Backprop {
+fn sgd(start: f64) -> impl Fn(&Network<f32>) -> GradientDescent {
     let rate = Rate { start, schedule: Schedule::Constant };
-    move |network| Backprop::new(network, Descent::Sgd, rate, Constraint::FREE, 0)
+    let descent = Descent { metric: Metric::Euclidean, momentum: 0.0, beta2: 0.0, rate };
+    move |network| GradientDescent::new(network, Rule::Backprop, descent, Constraint::FREE, 0).unwrap()
 }
 
 /// Changes nothing; says that `E` fell from 2 to 1, but for every tenth batch, where it rose to 2 and a bit.

@@ -4,11 +4,9 @@ use proxlift::engine::Cpu;
 use proxlift::field::Field;
 use proxlift::network::{Architecture, Network};
 use proxlift::random::{Purpose, stream, unit};
-use proxlift::training::backtracking::Backtracking;
-use proxlift::training::u_steps::USearch;
 use proxlift::training::{
-    Auxiliary, Batch, Constraint, LbFb, Lifted, MetricKind, Options, Order, Rate, Schedule, Snapshot, Steps,
-    ThetaSteps, Trainer, UStep,
+    Auxiliary, Batch, Constraint, Descent, GradientDescent, LbFb, Metric, Mu, Options, Order, Rate, Rule,
+    Schedule, Snapshot, ThetaSteps, Trainer, UStep,
 };
 
 const SAMPLES: usize = 6;
@@ -36,49 +34,48 @@ fn batch() -> Batch {
     Batch { z: field(&z), x: field(&x), indices: (0..SAMPLES).collect() }
 }
 
-const PAPER: Options = Options {
-    mu: 1.0,
-    mu_schedule: Schedule::Constant,
+const SWEEP: Options = Options {
+    mu: Mu { start: 1.0, schedule: Schedule::Constant },
     auxiliary: Auxiliary::Anchored,
     order: Order::Sweep,
-    metric: MetricKind::Euclidean,
-    steps: Steps::Backtracking,
+    metric: Metric::Euclidean,
     theta_steps: ThetaSteps::Layer,
     u_step: UStep::Closed,
-    inertia: 0.0,
     inner: 1,
     constraint: Constraint::FREE,
 };
 
 #[test]
 fn the_energy_never_rises_on_a_batch_under_backtracking() {
-    let persistent = Auxiliary::Persistent { samples: SAMPLES };
+    let persistent = Auxiliary::Persistent;
     for options in [
-        PAPER,
-        Options { inner: 3, ..PAPER },
-        Options { auxiliary: persistent, ..PAPER },
-        Options { auxiliary: persistent, order: Order::Simultaneous, ..PAPER },
-        Options { mu: 0.1, ..PAPER },
-        Options { metric: MetricKind::Diagonal, ..PAPER },
-        Options { metric: MetricKind::GaussNewton, ..PAPER },
-        Options { metric: MetricKind::GaussNewton, mu: 0.1, u_step: UStep::Backtracked, ..PAPER },
-        Options { metric: MetricKind::Diagonal, auxiliary: persistent, ..PAPER },
-        Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
-        Options { u_step: UStep::Backtracked, ..PAPER },
-        Options { u_step: UStep::Backtracked, auxiliary: persistent, ..PAPER },
-        Options { u_step: UStep::Minimiser, ..PAPER },
-        Options { u_step: UStep::Minimiser, mu: 10.0, auxiliary: persistent, ..PAPER },
-        Options { u_step: UStep::Minimiser, constraint: Constraint::ZERO_MEAN, ..PAPER },
-        Options { constraint: Constraint::ZERO_MEAN, metric: MetricKind::GaussNewton, ..PAPER },
-        Options { constraint: Constraint::ZERO_MEAN, order: Order::Simultaneous, ..PAPER },
-        Options { theta_steps: ThetaSteps::Global, ..PAPER },
-        Options { theta_steps: ThetaSteps::Global, metric: MetricKind::GaussNewton, ..PAPER },
+        SWEEP,
+        Options { inner: 3, ..SWEEP },
+        Options { auxiliary: persistent, ..SWEEP },
+        Options { auxiliary: persistent, order: Order::Simultaneous, ..SWEEP },
+        Options { mu: Mu::constant(0.1), ..SWEEP },
+        Options { metric: Metric::Diagonal, ..SWEEP },
+        Options { metric: Metric::GaussNewton, ..SWEEP },
+        Options { metric: Metric::GaussNewton, mu: Mu::constant(0.1), u_step: UStep::Backtracked, ..SWEEP },
+        Options { metric: Metric::Diagonal, auxiliary: persistent, ..SWEEP },
+        Options { metric: Metric::GaussNewton, auxiliary: persistent, ..SWEEP },
+        Options { u_step: UStep::Backtracked, ..SWEEP },
+        Options { u_step: UStep::Backtracked, auxiliary: persistent, ..SWEEP },
+        Options { u_step: UStep::Minimiser, ..SWEEP },
+        Options { u_step: UStep::Minimiser, mu: Mu::constant(10.0), auxiliary: persistent, ..SWEEP },
+        Options { u_step: UStep::Minimiser, constraint: Constraint::ZERO_MEAN, ..SWEEP },
+        Options { constraint: Constraint::ZERO_MEAN, metric: Metric::GaussNewton, ..SWEEP },
+        Options { constraint: Constraint::ZERO_MEAN, ..Options::PAPER },
+        Options { inner: 5, order: Order::Simultaneous, ..SWEEP },
+        Options::PAPER,
+        Options { theta_steps: ThetaSteps::Global, ..SWEEP },
+        Options { theta_steps: ThetaSteps::Global, metric: Metric::GaussNewton, ..SWEEP },
     ] {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
         if options.constraint == Constraint::ZERO_MEAN {
             network = network.centered(1);
         }
-        let mut trainer = LbFb::new(&network, options, 1).unwrap();
+        let mut trainer = LbFb::new(&network, options, SAMPLES, 1).unwrap();
         let (mut first, mut last) = (0.0, 0.0);
         for step in 0..30 {
             let report = trainer.step(&engine, &mut network, &batch, 0.0).unwrap();
@@ -107,100 +104,105 @@ fn the_energy_never_rises_on_a_batch_under_backtracking() {
 fn backtracking_in_the_gauss_newton_metric_falls_faster_than_in_the_euclidean() {
     let loss_after = |metric| {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
-        let mut trainer = LbFb::new(&network, Options { metric, ..PAPER }, 1).unwrap();
+        let mut trainer = LbFb::new(&network, Options { metric, ..SWEEP }, SAMPLES, 1).unwrap();
         (0..15).map(|_| trainer.step(&engine, &mut network, &batch, 0.0).unwrap().loss).last().unwrap()
     };
-    let (plain, metric) = (loss_after(MetricKind::Euclidean), loss_after(MetricKind::GaussNewton));
+    let (plain, metric) = (loss_after(Metric::Euclidean), loss_after(Metric::GaussNewton));
     assert!(metric < plain, "{metric} in the metric, {plain} without");
 }
 
-/// The searched step lowers a block sample by sample.
-#[test]
-fn a_backtracked_u_step_lowers_every_sample_and_is_no_shorter_than_the_closed_one() {
-    let (engine, batch, network) = (Cpu::new(), batch(), network());
-    let mut lifted = Lifted::new(&network, batch.z.clone(), batch.x.clone()).unwrap();
-    let mut search = USearch::new(&lifted);
-    for k in (1..5).rev() {
-        lifted.anchor(&engine, &network);
-        // Away from the forward pass, so that every block has something to do.
-        lifted.u[k].data_mut().iter_mut().for_each(|u| *u *= 0.5);
-        lifted.refresh(&engine, &network);
-        let before = lifted.energy(&engine, &network, 1.0);
-        let mut gamma = Backtracking { step: 0.5, ..Backtracking::default() };
-        lifted.u_search(&engine, &network, (k, 1.0), &mut gamma, &mut search);
-        let after = lifted.energy(&engine, &network, 1.0);
-        for s in 0..SAMPLES {
-            assert!(after.sample(s) < before.sample(s), "u_{k} of sample {s}");
-        }
-        assert!((0.37..=1.0).contains(&gamma.step), "{}", gamma.step);
-    }
+fn rated(rule: Rule, metric: Metric, start: f64, schedule: Schedule) -> GradientDescent {
+    let descent = Descent { metric, momentum: 0.9, beta2: 0.99, rate: Rate { start, schedule } };
+    GradientDescent::new(&network(), rule, descent, Constraint::FREE, 1).unwrap()
+}
+
+/// The rules and metrics of steps with a rate, with a rate for each.
+fn rules_and_metrics() -> impl Iterator<Item = (Rule, Metric, f64)> {
+    let metrics = [
+        (Metric::Euclidean, 3e-4),
+        (Metric::Diagonal, 4e-3),
+        (Metric::Kronecker, 4e-3),
+        (Metric::GaussNewton, 0.3),
+    ];
+    let rules = [Rule::Backprop, Rule::Lifted(Mu::constant(0.1))];
+    rules.into_iter().flat_map(move |rule| metrics.map(|(metric, rate)| (rule, metric, rate)))
 }
 
 #[test]
 fn a_rate_in_a_metric_lowers_the_loss() {
-    for (metric, start) in
-        [(MetricKind::Diagonal, 4e-3), (MetricKind::Kronecker, 4e-3), (MetricKind::GaussNewton, 0.5)]
-    {
-        let steps = Steps::Rate(Rate { start, schedule: Schedule::Constant });
-        let options = Options { mu: 0.1, metric, steps, inertia: 0.9, ..PAPER };
+    for (rule, metric, start) in rules_and_metrics() {
         let (engine, batch, mut network) = (Cpu::new(), batch(), network());
-        let mut trainer = LbFb::new(&network, options, 1).unwrap();
+        let mut trainer = rated(rule, metric, start, Schedule::Constant);
         let mut losses = Vec::new();
         for _ in 0..40 {
             losses.push(trainer.step(&engine, &mut network, &batch, 0.0).unwrap().loss);
         }
-        assert!(losses[39] < 0.7 * losses[0], "{metric:?}: {} -> {}", losses[0], losses[39]);
+        assert!(losses[39] < 0.7 * losses[0], "{rule:?} {metric:?}: {} -> {}", losses[0], losses[39]);
     }
+}
+
+/// 24 steps at once, and 12 with 12 more by a trainer that goes on from a snapshot.
+fn continues_to_the_same_bits<T: Trainer>(what: &str, make: impl Fn() -> T) {
+    let (engine, batch, mut whole) = (Cpu::new(), batch(), network());
+    let mut trainer = make();
+    let (mut half, mut state) = (whole.clone(), Snapshot::default());
+    for step in 0..24 {
+        if step == 12 {
+            half = whole.clone();
+            trainer.save(&mut state);
+        }
+        trainer.step(&engine, &mut whole, &batch, step as f64 / 24.0).unwrap();
+    }
+    let mut resumed = make();
+    resumed.restore(&state).unwrap();
+    for step in 12..24 {
+        resumed.step(&engine, &mut half, &batch, step as f64 / 24.0).unwrap();
+    }
+    assert_eq!(half, whole, "{what}");
 }
 
 #[test]
 fn a_snapshot_continues_to_the_same_bits() {
-    let rated = |metric, start| {
-        let steps = Steps::Rate(Rate { start, schedule: Schedule::Cosine });
-        Options { mu: 0.1, metric, steps, inertia: 0.9, ..PAPER }
-    };
-    let persistent = Auxiliary::Persistent { samples: SAMPLES };
     for options in [
-        PAPER,
-        Options { auxiliary: persistent, order: Order::Simultaneous, ..PAPER },
-        Options { metric: MetricKind::Diagonal, u_step: UStep::Backtracked, ..PAPER },
-        Options { metric: MetricKind::GaussNewton, auxiliary: persistent, ..PAPER },
-        Options { theta_steps: ThetaSteps::Global, u_step: UStep::Minimiser, ..PAPER },
-        rated(MetricKind::Diagonal, 4e-3),
-        rated(MetricKind::Kronecker, 4e-3),
-        rated(MetricKind::GaussNewton, 0.3),
+        SWEEP,
+        Options::PAPER,
+        Options { metric: Metric::Diagonal, u_step: UStep::Backtracked, ..SWEEP },
+        Options { metric: Metric::GaussNewton, auxiliary: Auxiliary::Persistent, ..SWEEP },
+        Options { theta_steps: ThetaSteps::Global, u_step: UStep::Minimiser, ..SWEEP },
     ] {
-        let (engine, batch, mut whole) = (Cpu::new(), batch(), network());
-        let mut trainer = LbFb::new(&whole, options, 1).unwrap();
-        let (mut half, mut state) = (whole.clone(), Snapshot::default());
-        for step in 0..24 {
-            if step == 12 {
-                half = whole.clone();
-                trainer.save(&mut state);
-            }
-            trainer.step(&engine, &mut whole, &batch, step as f64 / 24.0).unwrap();
-        }
-        let mut resumed = LbFb::new(&network(), options, 1).unwrap();
-        resumed.restore(&state).unwrap();
-        for step in 12..24 {
-            resumed.step(&engine, &mut half, &batch, step as f64 / 24.0).unwrap();
-        }
-        assert_eq!(half, whole, "{options:?}");
+        let make = || LbFb::new(&network(), options, SAMPLES, 1).unwrap();
+        continues_to_the_same_bits(&options.to_string(), make);
+    }
+    for (rule, metric, start) in rules_and_metrics() {
+        let make = || rated(rule, metric, start, Schedule::Cosine);
+        continues_to_the_same_bits(&format!("{rule:?} {metric:?}"), make);
     }
 }
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    let rate = Steps::Rate(Rate { start: 0.1, schedule: Schedule::Constant });
     for (options, word) in [
-        (Options { mu: 0.0, ..PAPER }, "mu"),
-        (Options { inner: 0, ..PAPER }, "inner"),
-        (Options { inertia: 1.0, ..PAPER }, "inertia"),
-        (Options { steps: rate, ..PAPER }, "backtracking"),
-        (Options { order: Order::Simultaneous, metric: MetricKind::Diagonal, ..PAPER }, "Euclidean"),
-        (Options { metric: MetricKind::Kronecker, ..PAPER }, "Kronecker"),
+        (Options { mu: Mu::constant(0.0), ..SWEEP }, "mu"),
+        (Options { inner: 0, ..SWEEP }, "inner"),
+        (Options { order: Order::Simultaneous, metric: Metric::Diagonal, ..SWEEP }, "Euclidean"),
+        (Options { order: Order::Simultaneous, ..SWEEP }, "only the last 1 of 6 operators"),
+        (Options { order: Order::Simultaneous, inner: 4, ..SWEEP }, "only the last 4 of 6 operators"),
+        (Options { metric: Metric::Kronecker, ..SWEEP }, "Kronecker"),
     ] {
-        let error = LbFb::new(&network(), options, 1).err().expect("refused").to_string();
+        let error = LbFb::new(&network(), options, SAMPLES, 1).err().expect("refused").to_string();
         assert!(error.contains(word), "{error}");
+    }
+    let long = network().unrolled(Default::default(), 6.0, 1);
+    let error = LbFb::new(&long, SWEEP, SAMPLES, 1).err().expect("refused").to_string();
+    assert!(error.contains("rate"), "{error}");
+    let descent = |momentum, start| Descent {
+        metric: Metric::Diagonal,
+        momentum,
+        beta2: 0.99,
+        rate: Rate { start, schedule: Schedule::Constant },
+    };
+    for (descent, word) in [(descent(1.0, 1e-3), "momentum"), (descent(0.9, 0.0), "rate")] {
+        let refused = GradientDescent::new(&network(), Rule::Backprop, descent, Constraint::FREE, 1);
+        assert!(refused.err().expect("refused").to_string().contains(word));
     }
 }

@@ -71,7 +71,7 @@ fn learned(architecture: Architecture) -> Network<f64> {
         let (knots, slopes) = random.split_at(3 * features);
         let knots = knots.iter().enumerate().map(|(i, r)| 0.1 * (i % 3 + 1) as f64 + 0.02 * r.tanh());
         let slopes = slopes.iter().map(|r| 0.5 + 0.4 * r.tanh());
-        Activation::new(3, knots.collect(), slopes.collect()).unwrap()
+        PiecewiseLinear::new(3, knots.collect(), slopes.collect()).unwrap().into()
     });
     let activation = activation.collect();
     Network::with_activations(net.theta, net.tau, activation).unwrap()
@@ -80,7 +80,7 @@ fn learned(architecture: Architecture) -> Network<f64> {
 /// The network with a part of an activation replaced: 0 for its knots, 1 for its slopes.
 fn with_activation(net: &Network<f64>, k: usize, part: usize, values: &[f64]) -> Network<f64> {
     let mut net = net.clone();
-    net.activation[k].parts_mut()[part].copy_from_slice(values);
+    net.activation[k].piecewise_mut().unwrap().parts_mut()[part].copy_from_slice(values);
     net
 }
 
@@ -115,7 +115,10 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
             };
             let pixels = start.z.grid().pixels();
             let inverse = |(i, &u): (usize, &f64)| {
-                net.activation[k - 1].inverse(i / pixels % net.architecture().features, u)
+                net.activation[k - 1]
+                    .piecewise()
+                    .unwrap()
+                    .inverse(i / pixels % net.architecture().features, u)
             };
             let of_psi = u.iter().enumerate().map(|(i, u)| inverse((i, u)) - u);
             let gradient: Vec<f64> = by_u.to_planar().iter().zip(of_psi).map(|(f, psi)| f + psi).collect();
@@ -129,7 +132,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
                     let moved = with_activation(&net, k - 1, part, values);
                     start.energy(&Reference, &moved, MU).total()
                 };
-                let at = net.activation[k - 1].clone().parts_mut()[part].to_vec();
+                let at = net.activation[k - 1].clone().piecewise_mut().unwrap().parts_mut()[part].to_vec();
                 let mismatch = gradient_mismatch(f, gradient, &at, k as u64);
                 assert!(mismatch < 1e-5, "{architecture:?} activation {k}, part {part}: {mismatch:e}");
             }
@@ -180,7 +183,7 @@ fn with_learned_activations_back_propagation_is_the_gradient_of_the_loss_and_the
             let parts = [(&gradient.knots, &small.knots), (&gradient.slopes, &small.slopes)];
             for (part, (gradient, small)) in parts.into_iter().enumerate() {
                 let f = |values: &[f64]| loss(&with_activation(&net, k, part, values));
-                let at = net.activation[k].clone().parts_mut()[part].to_vec();
+                let at = net.activation[k].clone().piecewise_mut().unwrap().parts_mut()[part].to_vec();
                 let mismatch = gradient_mismatch(f, gradient, &at, k as u64);
                 assert!(mismatch < 1e-6, "{what:?} activation {k}, part {part}: {mismatch:e}");
                 let small: Vec<f64> = small.iter().map(|g| g / mu).collect();

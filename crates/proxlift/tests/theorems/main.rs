@@ -11,11 +11,11 @@ use proxlift::Real;
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
-use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};
+use proxlift::network::{Architecture, Network, STEP, Unrolling};
 use proxlift::operator::{
     Convolution, Filters, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
-use proxlift::prox::{BoxClip, Identity, L2Ball, Prox, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
 use proxlift::real::norm_squared;
 use proxlift::solver::{DualForwardBackward, DualParams, DualStop, Inertia, StopRule};
 use proxlift::training::Lifted;
@@ -33,7 +33,7 @@ fn shapes() -> [Architecture; 4] {
 /// `||L||` on images of the size in use.
 fn norm(theta: &Filters<f64>, (height, width): (usize, usize)) -> f64 {
     let op = Convolution::new(theta, height, width).unwrap();
-    let params = NormParams { tolerance: 1e-9, max_iterations: 20_000 };
+    let params = NormParams { tolerance: 1e-9, max_iterations: 20_000, min_iterations: 1 };
     spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm
 }
 
@@ -63,7 +63,7 @@ fn images<T: Real>(network: &Network<T>, seed: u64) -> Field<T> {
 
 /// Numbers in the box of each feature, some of them on its faces.
 fn in_the_box(network: &Network<f64>, seed: u64) -> Vec<f64> {
-    let lambda = network.activation[0].knots();
+    let lambda = network.activation[0].piecewise().unwrap().knots();
     let (pixels, features) = (SIDES.0 * SIDES.1, lambda.len());
     let random = random_field::<f64>(SAMPLES * features * pixels, seed);
     let bound = |i: usize| lambda[i / pixels % features];
@@ -114,6 +114,6 @@ fn plus(a: &[f64], scale: f64, b: &[f64]) -> Vec<f64> {
 
 fn clip_to_box(network: &Network<f64>, u: &mut [f64]) {
     let sample = u.len() / SAMPLES;
-    let clip = BoxClip::symmetric(network.activation[0].knots().to_vec()).unwrap();
+    let clip = BoxClip::symmetric(network.activation[0].piecewise().unwrap().knots().to_vec()).unwrap();
     u.chunks_mut(sample).for_each(|u| clip.prox_in_place(1.0, u));
 }
