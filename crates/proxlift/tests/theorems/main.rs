@@ -11,7 +11,7 @@ use proxlift::Real;
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
-use proxlift::network::{Architecture, Network, STEP, Unrolling};
+use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};
 use proxlift::operator::{
     Convolution, Filters, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
