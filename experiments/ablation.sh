@@ -33,8 +33,8 @@ row() {
 }
 
 row base
-row adam --trainer adam
-row adam-1e-3 --trainer adam --rate 1e-3
+row adam --trainer backprop --beta2 0.999
+row adam-1e-3 --trainer backprop --beta2 0.999 --rate 1e-3
 row kronecker --metric kronecker
 row border --border 6
 row kronecker-border --metric kronecker --border 6
@@ -44,8 +44,8 @@ row overstep-2 --metric kronecker --border 6 --step-scale 2
 row overstep-6 $long
 row overstep-16 --metric kronecker --border 6 --step-scale 16
 row overstep-diagonal --border 6 --step-scale 6
-row overstep-adam --border 6 --step-scale 6 --trainer adam
-row overstep-adam-1e-3 --border 6 --step-scale 6 --trainer adam --rate 1e-3
+row overstep-adam --border 6 --step-scale 6 --trainer backprop --beta2 0.999
+row overstep-adam-1e-3 --border 6 --step-scale 6 --trainer backprop --beta2 0.999 --rate 1e-3
 row overstep-dual-fb $long --unrolling dual-forward-backward
 row overstep-depth-12 $long --depth 12
 row overstep-11x24 $long --depth 11 --features 24

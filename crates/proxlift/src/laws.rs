@@ -4,20 +4,18 @@
 //! where a number was not finite. Tests assert thresholds; a new operator or penalty is run through the same ones.
 //! All is drawn from the given seed, so that a failure can be seen twice.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::Real;
 use crate::engine::Engine;
 use crate::field::{Field, Grid};
-use crate::operator::sum::{inner, squared, sum2};
 use crate::operator::{Filters, LinearOperator};
 use crate::prox::Prox;
+use crate::real::{dot, norm_squared, sum2};
 
 /// Standard normal numbers from a seed: the fields the laws are tried on.
 pub fn random_field<T: Real>(len: usize, seed: u64) -> Vec<T> {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut generator = crate::random::seeded(seed);
     let mut draw = || -> f64 { StandardNormal.sample(&mut generator) };
     (0..len).map(|_| T::of(draw())).collect()
 }
@@ -30,8 +28,9 @@ pub fn adjoint_mismatch<T: Real>(op: &(impl LinearOperator<T> + ?Sized), seed: u
     let (mut lx, mut ly) = (vec![T::nan(); y.len()], vec![T::nan(); x.len()]);
     op.apply(&x, &mut lx);
     op.adjoint(&y, &mut ly);
-    let scale = (squared(&lx) * squared(&y)).sqrt().max((squared(&ly) * squared(&x)).sqrt());
-    relative((inner(&lx, &y) - inner(&x, &ly)).abs(), scale)
+    let scale =
+        (norm_squared(&lx) * norm_squared(&y)).sqrt().max((norm_squared(&ly) * norm_squared(&x)).sqrt());
+    relative((dot(&lx, &y) - dot(&x, &ly)).abs(), scale)
 }
 
 /// An engine's convolution on a batch, `lift` and `residual` at `z = 0`, as the operator that the laws take.
@@ -94,15 +93,15 @@ pub fn correlation_mismatch<T: Real>(op: &Convolved<'_, T>, scale: T, seed: u64)
     let d = random_field::<T>(op.range_len(), seed.wrapping_add(1));
     let mut gradient = op.theta.clone();
     gradient.weights_mut().copy_from_slice(&random_field(theta.len(), seed.wrapping_add(2)));
-    let start = inner(theta, gradient.weights());
+    let start = dot(theta, gradient.weights());
     let mut lx = vec![T::nan(); d.len()];
     op.apply(&x, &mut lx);
     let (image, features) = (op.field(op.theta.channels(), &x), op.field(op.theta.features(), &d));
     op.engine.correlate(scale, &image, &features, &mut gradient);
-    let reached = inner(theta, gradient.weights());
-    let size = (squared(theta) * squared(gradient.weights())).sqrt();
-    let size = size.max(scale.to_double().abs() * (squared(&d) * squared(&lx)).sqrt());
-    relative((reached - start - scale.to_double() * inner(&d, &lx)).abs(), size)
+    let reached = dot(theta, gradient.weights());
+    let size = (norm_squared(theta) * norm_squared(gradient.weights())).sqrt();
+    let size = size.max(scale.to_double().abs() * (norm_squared(&d) * norm_squared(&lx)).sqrt());
+    relative((reached - start - scale.to_double() * dot(&d, &lx)).abs(), size)
 }
 
 /// Moreau: `||prox_{tau psi}(v) + tau prox_{psi* / tau}(v / tau) - v|| / ||v||`, and the Fenchel equality
@@ -115,9 +114,9 @@ pub fn moreau_mismatch<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[T]) 
     let scaled: Vec<T> = v.iter().map(|&v| v / tau).collect();
     psi.prox_conjugate(T::one() / tau, &scaled, &mut w);
     let sum: Vec<T> = p.iter().zip(&w).map(|(&p, &w)| p + tau * w).collect();
-    let identity = relative(distance(&sum, v), squared(v).sqrt());
-    let excess = psi.value(&p).to_double() + psi.conjugate_value(&w).to_double() - inner(&p, &w);
-    worst(identity, relative(excess.abs(), (squared(&p) * squared(&w)).sqrt().max(1.0)))
+    let identity = relative(distance(&sum, v), norm_squared(v).sqrt());
+    let excess = psi.value(&p).to_double() + psi.conjugate_value(&w).to_double() - dot(&p, &w);
+    worst(identity, relative(excess.abs(), (norm_squared(&p) * norm_squared(&w)).sqrt().max(1.0)))
 }
 
 /// Fenchel-Young for the Bregman penalty, at `v` and at points `u` of the domain, some drawn from `seed` and some the
@@ -132,16 +131,17 @@ pub fn fenchel_young_mismatch<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v:
     let mut scratch = vec![T::nan(); v.len()];
     let mut p = vec![T::nan(); v.len()];
     psi.prox(tau, v, &mut p);
-    let mut mismatch = relative(psi.bregman(tau, &p, v, &mut scratch).to_double().abs(), 1.0 + squared(v));
+    let mut mismatch =
+        relative(psi.bregman(tau, &p, v, &mut scratch).to_double().abs(), 1.0 + norm_squared(v));
     let q_star = psi.q_star(tau, v, &mut scratch).to_double();
     let random = (0..4).map(|trial| random_field::<T>(v.len(), seed.wrapping_add(trial)));
     let multiples = [0.0, 0.5, 0.9, 1.1, 2.0].map(|s| v.iter().map(|&v| T::of(s) * v).collect());
     for mut u in random.chain(multiples) {
         psi.prox_in_place(tau, &mut u);
         let b = psi.bregman(tau, &u, v, &mut scratch).to_double();
-        let scale = 1.0 + (squared(&u) * squared(v)).sqrt() + squared(v);
-        let q = 0.5 * squared(&u) + (tau * psi.value(&u)).to_double();
-        mismatch = worst(mismatch, relative((b - (q + q_star - inner(&u, v))).abs(), scale));
+        let scale = 1.0 + (norm_squared(&u) * norm_squared(v)).sqrt() + norm_squared(v);
+        let q = 0.5 * norm_squared(&u) + (tau * psi.value(&u)).to_double();
+        mismatch = worst(mismatch, relative((b - (q + q_star - dot(&u, v))).abs(), scale));
         mismatch = worst(mismatch, relative(0.5 * distance(&u, &p).powi(2) - b, scale));
     }
     mismatch
@@ -177,7 +177,7 @@ pub fn prox_optimality_gap<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[
             best = best.min(objective(&u));
         }
     }
-    relative((reached - best).max(0.0) + 0.0 * reached, 1.0 + squared(v))
+    relative((reached - best).max(0.0) + 0.0 * reached, 1.0 + norm_squared(v))
 }
 
 /// The gradient of `f` at `point` against central differences along random directions (and along every axis of a
@@ -196,12 +196,12 @@ pub fn gradient_mismatch(f: impl Fn(&[f64]) -> f64, gradient: &[f64], point: &[f
             direction.fill(0.0);
             direction[trial] = 1.0;
         }
-        let length = squared(&direction).sqrt();
+        let length = norm_squared(&direction).sqrt();
         let h = 1e-5 * size / length;
         let at = |s: f64| f(&point.iter().zip(&direction).map(|(x, d)| x + s * d).collect::<Vec<_>>());
         let slope = (at(h) - at(-h)) / (2.0 * h);
-        let scale = squared(gradient).sqrt() * length;
-        mismatch = worst(mismatch, relative((slope - inner(gradient, &direction)).abs(), scale));
+        let scale = norm_squared(gradient).sqrt() * length;
+        mismatch = worst(mismatch, relative((slope - dot(gradient, &direction)).abs(), scale));
     }
     mismatch
 }
@@ -216,7 +216,7 @@ pub fn pullback_mismatch(psi: &(impl Prox<f64> + ?Sized), tau: f64, v: &[f64], s
     let along = |v: &[f64]| {
         let mut p = v.to_vec();
         psi.prox_in_place(tau, &mut p);
-        inner(&p, &g)
+        dot(&p, &g)
     };
     gradient_mismatch(along, &pulled, v, seed.wrapping_add(1))
 }

@@ -1,7 +1,7 @@
 //! Random numbers that repeat: one ChaCha stream per item, so that neither threads nor order matter.
 //!
-//! Every draw in the library comes from [`stream`]`(seed, purpose, epoch, index)`. Purposes never share numbers,
-//! so one seed can drive positions, noise and shuffling at once.
+//! Every generator of the library is made here: by [`stream`]`(seed, purpose, epoch, index)` for data, where purposes never
+//! share numbers, so that one seed can drive positions, noise and shuffling at once, and by [`seeded`] for the rest.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,6 +23,11 @@ pub enum Purpose {
     SyntheticTest,
     /// Pixels at which a metric is observed.
     Metric,
+}
+
+/// The generator of a seed alone, for starts that are of no kind of data: a power iteration, the vectors of a law.
+pub fn seeded(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// The generator for item `index` of `epoch`.

@@ -1,4 +1,4 @@
-//! The scalar: `f32` for work, `f64` for checking.
+//! The scalar, `f32` for work and `f64` for checking, and sums over many of them.
 
 use std::iter::Sum;
 
@@ -38,13 +38,83 @@ impl Real for f64 {
     }
 }
 
-/// The inner product, summed in index order.
-pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    assert_eq!(a.len(), b.len(), "inner product of vectors of different lengths");
-    a.iter().zip(b).map(|(&a, &b)| a * b).sum()
+/// Sums are taken in `f64` in a fixed order, as so many interleaved partial sums: they vectorise, and a value summed over a
+/// megapixel in `f32` keeps its digits.
+const LANES: usize = 8;
+
+/// `sum_i f(a_i)`.
+pub(crate) fn sum1<T: Real>(a: &[T], f: impl Fn(T) -> f64) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let chunks = a.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &a) in lanes.iter_mut().zip(chunk) {
+            *lane += f(a);
+        }
+    }
+    for (lane, &a) in lanes.iter_mut().zip(rest) {
+        *lane += f(a);
+    }
+    lanes.iter().sum()
 }
 
-/// The squared Euclidean norm, summed in index order.
-pub fn norm_squared<T: Real>(a: &[T]) -> T {
-    dot(a, a)
+/// `sum_i f(a_i, b_i)`.
+pub(crate) fn sum2<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
+    assert_eq!(a.len(), b.len(), "a sum over fields of different lengths");
+    let mut lanes = [0.0; LANES];
+    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let (rest_a, rest_b) = (a.remainder(), b.remainder());
+    for (a, b) in a.zip(b) {
+        for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += f(a, b);
+        }
+    }
+    for ((lane, &a), &b) in lanes.iter_mut().zip(rest_a).zip(rest_b) {
+        *lane += f(a, b);
+    }
+    lanes.iter().sum()
+}
+
+/// `sum_i f(a_i, b_i, c_i)`.
+pub(crate) fn sum3<T: Real>(a: &[T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> f64) -> f64 {
+    assert_eq!(a.len(), b.len(), "a sum over fields of different lengths");
+    assert_eq!(a.len(), c.len(), "a sum over fields of different lengths");
+    let mut lanes = [0.0; LANES];
+    let (a, b, c) = (a.chunks_exact(LANES), b.chunks_exact(LANES), c.chunks_exact(LANES));
+    let (rest_a, rest_b, rest_c) = (a.remainder(), b.remainder(), c.remainder());
+    for ((a, b), c) in a.zip(b).zip(c) {
+        for (((lane, &a), &b), &c) in lanes.iter_mut().zip(a).zip(b).zip(c) {
+            *lane += f(a, b, c);
+        }
+    }
+    for (((lane, &a), &b), &c) in lanes.iter_mut().zip(rest_a).zip(rest_b).zip(rest_c) {
+        *lane += f(a, b, c);
+    }
+    lanes.iter().sum()
+}
+
+/// `<a, b>` in `f64`.
+pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    sum2(a, b, |a, b| a.to_double() * b.to_double())
+}
+
+/// `||a||^2` in `f64`.
+pub fn norm_squared<T: Real>(a: &[T]) -> f64 {
+    sum1(a, |a| a.to_double() * a.to_double())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_take_every_entry_once() {
+        for len in [0usize, 1, 7, 8, 9, 16, 23] {
+            let a: Vec<f32> = (0..len).map(|i| i as f32 + 1.0).collect();
+            let plain: f64 = a.iter().map(|&a| f64::from(a)).sum();
+            assert_eq!(sum1(&a, f64::from), plain);
+            assert_eq!(sum2(&a, &a, |a, b| f64::from(a + b)), 2.0 * plain);
+            assert_eq!(sum3(&a, &a, &a, |a, b, c| f64::from(a + b + c)), 3.0 * plain);
+        }
+    }
 }

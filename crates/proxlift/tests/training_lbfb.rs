@@ -119,7 +119,7 @@ fn rated(rule: Rule, metric: Metric, start: f64, schedule: Schedule) -> Gradient
 /// The rules and metrics of steps with a rate, with a rate for each.
 fn rules_and_metrics() -> impl Iterator<Item = (Rule, Metric, f64)> {
     let metrics = [
-        (Metric::Euclidean, 3e-4),
+        (Metric::Euclidean, 3e-3),
         (Metric::Diagonal, 4e-3),
         (Metric::Kronecker, 4e-3),
         (Metric::GaussNewton, 0.3),

@@ -16,7 +16,7 @@
 //! network. It supposes that every layer meets its worst input, which all cannot at once: the constant at an image,
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
-use crate::network::{Momentum, Network};
+use crate::network::{LayerMemory, Network};
 use crate::operator::convolution_norm_bound;
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -47,7 +47,7 @@ impl LipschitzBound {
         let steps: Vec<f64> = tau.iter().zip(&norms[1..]).map(|(tau, norm)| tau * norm * norm).collect();
         let (mut before, mut u, mut image) = (0.0, norms[0], 0.0);
         for k in 1..norms.len() {
-            let Momentum { inertia, memory, extrapolation } = network.unrolling.momentum::<f64>(k);
+            let LayerMemory { inertia, memory, extrapolation } = network.unrolling.layer_memory::<f64>(k);
             let last = k + 1 == norms.len();
             let y = if last { u } else { (1.0 + inertia) * u + inertia * before };
             let next = (1.0 - memory) * (norms[k] * y + 1.0) + memory * image;

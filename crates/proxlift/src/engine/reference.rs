@@ -1,38 +1,17 @@
-//! The plain engine: one loop for each formula, to be checked by eye. Every other engine is held to it.
+//! The plain engine: every sample through the [`Convolution`] that the mathematics is written in. Every other engine is
+//! held to it.
 
 use super::{Engine, assert_fits};
 use crate::Real;
 use crate::field::Field;
-use crate::operator::Filters;
+use crate::operator::{Convolution, Filters, LinearOperator};
 
 /// Plain loops in `f32` or `f64`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
 
-/// Calls `f(sample, channel, y, x)` for every pixel of `field`.
-fn for_each_pixel<T: Real>(field: &Field<T>, mut f: impl FnMut(usize, usize, usize, usize)) {
-    for s in 0..field.samples() {
-        for c in 0..field.channels() {
-            for y in 0..field.grid().height() {
-                for x in 0..field.grid().width() {
-                    f(s, c, y, x);
-                }
-            }
-        }
-    }
-}
-
-/// Calls `f(w[j,c,t], c, ty, tx)` for every tap of feature `j`.
-fn for_each_tap<T: Real>(theta: &Filters<T>, j: usize, mut f: impl FnMut(usize, usize, isize, isize)) {
-    let (k, r) = (theta.size(), theta.radius() as isize);
-    for c in 0..theta.channels() {
-        for ty in 0..k {
-            for tx in 0..k {
-                let index = ((j * theta.channels() + c) * k + ty) * k + tx;
-                f(index, c, ty as isize - r, tx as isize - r);
-            }
-        }
-    }
+fn convolution<'a, T: Real>(theta: &'a Filters<T>, like: &Field<T>) -> Convolution<'a, T> {
+    Convolution::new(theta, like.grid().height(), like.grid().width()).expect("a grid has pixels")
 }
 
 impl<T: Real> Engine<T> for Reference {
@@ -42,38 +21,31 @@ impl<T: Real> Engine<T> for Reference {
 
     fn analyse(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>) {
         assert_fits(theta, &[z], &[u]);
-        for_each_pixel(&u.clone(), |s, j, y, x| {
-            let mut sum = T::zero();
-            for_each_tap(theta, j, |w, c, ty, tx| {
-                sum += theta.weights()[w] * z.at(s, c, y as isize + ty, x as isize + tx);
-            });
-            *u.at_mut(s, j, y, x) = sum;
-        });
+        let operator = convolution(theta, z);
+        let mut features = vec![T::zero(); operator.range_len()];
+        for s in 0..z.samples() {
+            operator.apply(&z.sample_to_planar(s), &mut features);
+            u.load_sample(s, &features);
+        }
     }
 
     fn adjoint(&self, theta: &Filters<T>, u: &Field<T>, x: &mut Field<T>) {
         assert_fits(theta, &[x], &[u]);
-        for_each_pixel(&x.clone(), |s, channel, py, px| {
-            let mut sum = T::zero();
-            for j in 0..theta.features() {
-                for_each_tap(theta, j, |w, c, ty, tx| {
-                    if c == channel {
-                        sum += theta.weights()[w] * u.at(s, j, py as isize - ty, px as isize - tx);
-                    }
-                });
-            }
-            *x.at_mut(s, channel, py, px) = sum;
-        });
+        let operator = convolution(theta, u);
+        let mut image = vec![T::zero(); operator.domain_len()];
+        for s in 0..u.samples() {
+            operator.adjoint(&u.sample_to_planar(s), &mut image);
+            x.load_sample(s, &image);
+        }
     }
 
     fn correlate(&self, scale: T, x: &Field<T>, d: &Field<T>, gradient: &mut Filters<T>) {
         assert_fits(gradient, &[x], &[d]);
-        let theta = gradient.clone();
-        for_each_pixel(d, |s, j, py, px| {
-            let dj = scale * d.at(s, j, py as isize, px as isize);
-            for_each_tap(&theta, j, |w, c, ty, tx| {
-                gradient.weights_mut()[w] += dj * x.at(s, c, py as isize + ty, px as isize + tx);
-            });
-        });
+        let mut sum = vec![T::zero(); gradient.weights().len()];
+        let operator = convolution(gradient, x);
+        for s in 0..x.samples() {
+            operator.add_weight_gradient(&x.sample_to_planar(s), &d.sample_to_planar(s), &mut sum);
+        }
+        gradient.weights_mut().iter_mut().zip(sum).for_each(|(gradient, sum)| *gradient += scale * sum);
     }
 }

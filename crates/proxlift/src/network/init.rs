@@ -4,9 +4,8 @@
 use super::{Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
 use crate::prox::PiecewiseLinear;
+use crate::random::{seeded, unit};
 use crate::{Error, Real, Result};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 /// The side of the images on which the norms are taken.
@@ -150,10 +149,10 @@ impl<T: Real> Network<T> {
         let Architecture { depth, features, kernel, channels } = architecture;
         let bound = (6.0 / ((channels + features) * kernel * kernel) as f64).sqrt();
         let theta = (0..=depth).map(|k| {
-            let mut generator = ChaCha8Rng::seed_from_u64(seed);
+            let mut generator = seeded(seed);
             generator.set_stream(k as u64);
             let weights = (0..architecture.layer_parameters()).map(|_| {
-                let uniform = f64::from(generator.next_u32() >> 8) / f64::from(1 << 24);
+                let uniform = f64::from(unit(&mut generator));
                 T::of(bound * (2.0 * uniform - 1.0))
             });
             Filters::new(features, channels, kernel, weights.collect())

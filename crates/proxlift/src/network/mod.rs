@@ -20,7 +20,7 @@ mod unrolling;
 pub use activation::Activation;
 pub use architecture::Architecture;
 pub use init::Norms;
-pub use unrolling::{Memory, Momentum, Primal, STEP, Unrolling};
+pub use unrolling::{LayerMemory, Memory, Primal, STEP, Unrolling};
 
 use crate::field::Field;
 use crate::operator::Filters;
@@ -174,17 +174,17 @@ impl<T: Real> Network<T> {
     }
 
     /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.
-    pub fn momentum(&self, k: usize) -> Momentum<T> {
-        let momentum = self.unrolling.momentum(k);
+    pub fn layer_memory(&self, k: usize) -> LayerMemory<T> {
+        let momentum = self.unrolling.layer_memory(k);
         if k + 1 < self.theta.len() {
             return momentum;
         }
-        Momentum { inertia: T::zero(), extrapolation: T::zero(), ..momentum }
+        LayerMemory { inertia: T::zero(), extrapolation: T::zero(), ..momentum }
     }
 
     /// The image part of layer `k = 1..K`.
     pub fn primal(&self, k: usize) -> Primal<T> {
-        Primal { momentum: self.momentum(k), bounded: self.bounded }
+        Primal { memory: self.layer_memory(k), bounded: self.bounded }
     }
 
     /// Whether this is plain dual forward-backward, whose layers see only the one before them.

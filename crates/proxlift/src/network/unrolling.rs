@@ -53,7 +53,7 @@ pub struct Memory {
 
 /// The weights with which layer `k` remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Momentum<T> {
+pub struct LayerMemory<T> {
     /// `alpha_k`.
     pub inertia: T,
     /// `beta_k`.
@@ -67,7 +67,7 @@ pub const STEP: f64 = 1.8;
 
 impl Unrolling {
     /// The momentum of layer `k = 1..K`; that of `K` has a part in the output.
-    pub fn momentum<T: Real>(self, k: usize) -> Momentum<T> {
+    pub fn layer_memory<T: Real>(self, k: usize) -> LayerMemory<T> {
         let (inertia, memory, extrapolation) = match self {
             _ if k == 1 => (0.0, 0.0, 0.0),
             Self::DualForwardBackward => (0.0, 0.0, 0.0),
@@ -78,7 +78,7 @@ impl Unrolling {
                 (0.0, 1.0 / (1.0 + step), 1.0 / (1.0 + 2.0 * before).sqrt())
             }
         };
-        Momentum { inertia: T::of(inertia), memory: T::of(memory), extrapolation: T::of(extrapolation) }
+        LayerMemory { inertia: T::of(inertia), memory: T::of(memory), extrapolation: T::of(extrapolation) }
     }
 
     /// `tau_k ||L_k||^2` of layer `k = 1..K-1`.
@@ -119,7 +119,7 @@ fn primal_step(k: usize) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Primal<T> {
     /// What the layer remembers.
-    pub momentum: Momentum<T>,
+    pub memory: LayerMemory<T>,
     /// Whether the estimate stays in `[0, 1]`.
     pub bounded: bool,
 }
@@ -127,12 +127,12 @@ pub struct Primal<T> {
 impl<T: Real> Primal<T> {
     /// Whether the layer sees `L* y - z` itself.
     pub fn is_plain(&self) -> bool {
-        !self.bounded && self.momentum.memory == T::zero() && self.momentum.extrapolation == T::zero()
+        !self.bounded && self.memory.memory == T::zero() && self.memory.extrapolation == T::zero()
     }
 
     /// `q_k` from `p = L_k* y - z` and `r_{k-1}`.
     pub fn blend(&self, p: T, before: T) -> T {
-        (T::one() - self.momentum.memory) * p + self.momentum.memory * before
+        (T::one() - self.memory.memory) * p + self.memory.memory * before
     }
 
     /// `r_k` from `q_k`: the image's activation, `-clip(-q, 0, 1)` if bounded.
@@ -142,7 +142,7 @@ impl<T: Real> Primal<T> {
 
     /// `r_k + gamma_k (r_k - r_{k-1})`.
     pub fn extrapolate(&self, r: T, before: T) -> T {
-        r + self.momentum.extrapolation * (r - before)
+        r + self.memory.extrapolation * (r - before)
     }
 
     /// The slope of [`Primal::bound`], from `q_k` or as well from `r_k`: both are inside at once.
@@ -154,7 +154,7 @@ impl<T: Real> Primal<T> {
     /// The reverse of the whole: from `rho`, what the convolution's input gets, and what `r_k` gets from later layers,
     /// to what `L_k* y` gets and what `r_{k-1}` gets.
     pub fn reverse(&self, q: T, rho: T, carried: T) -> (T, T) {
-        let Momentum { memory, extrapolation, .. } = self.momentum;
+        let LayerMemory { memory, extrapolation, .. } = self.memory;
         let through = self.slope(q) * ((T::one() + extrapolation) * rho + carried);
         ((T::one() - memory) * through, memory * through - extrapolation * rho)
     }
@@ -169,7 +169,7 @@ mod tests {
         let steps: Vec<f64> = (1..20).map(|k| Unrolling::ChambollePockAccelerated.step(k)).collect();
         assert!(steps.windows(2).all(|pair| pair[1] > pair[0]) && steps[0] == 1.0);
         for k in 2..20 {
-            let momentum = Unrolling::ChambollePockAccelerated.momentum::<f64>(k);
+            let momentum = Unrolling::ChambollePockAccelerated.layer_memory::<f64>(k);
             let primal = 1.0 / momentum.memory - 1.0;
             assert!((primal * steps[k - 1] - 1.0).abs() < 1e-12);
             assert!((momentum.extrapolation - steps[k - 2] / steps[k - 1]).abs() < 1e-12);
@@ -180,7 +180,7 @@ mod tests {
     fn the_first_layer_remembers_nothing() {
         use Unrolling::*;
         for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
-            assert_eq!(unrolling.momentum::<f64>(1), Momentum::default());
+            assert_eq!(unrolling.layer_memory::<f64>(1), LayerMemory::default());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The convolution of a layer and its adjoint, in plain loops: the reference every fused kernel is held against.
 
 use super::{Filters, LinearOperator};
+use crate::real::dot;
 use crate::{Error, Real, Result};
 
 /// `L : C -> J` on images of `height x width` pixels, bias-free, with zeros outside the image:
@@ -68,7 +69,7 @@ impl<'a, T: Real> Convolution<'a, T> {
             for y in rows {
                 let d = &d[y * self.width..][columns.clone()];
                 let start = (y + ty - radius) * self.width + columns.start + tx - radius;
-                *gradient += crate::real::dot(d, &x[start..][..columns.len()]);
+                *gradient += T::of(dot(d, &x[start..][..columns.len()]));
             }
         }
     }

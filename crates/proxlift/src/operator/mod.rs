@@ -7,7 +7,6 @@ mod convolution;
 mod differences;
 mod filters;
 mod norm;
-pub(crate) mod sum;
 mod symbol;
 
 pub use convolution::Convolution;

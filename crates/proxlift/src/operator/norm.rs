@@ -1,12 +1,11 @@
 //! The norm of an operator by warm-started power iteration.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::LinearOperator;
-use super::sum::{squared, sum2};
 use crate::Real;
+use crate::real::{norm_squared, sum2};
 
 /// When [`spectral_norm`] stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +79,7 @@ impl<T: Real> PowerState<T> {
             x: vec![T::zero(); domain],
             y: vec![T::zero(); range],
             next: vec![T::zero(); domain],
-            generator: ChaCha8Rng::seed_from_u64(seed),
+            generator: crate::random::seeded(seed),
         };
         state.draw();
         state
@@ -110,7 +109,7 @@ impl<T: Real> PowerState<T> {
 }
 
 fn normalise<T: Real>(x: &mut [T]) {
-    let scale = T::of(1.0 / squared(x).sqrt());
+    let scale = T::of(1.0 / norm_squared(x).sqrt());
     x.iter_mut().for_each(|x| *x *= scale);
 }
 
@@ -133,7 +132,7 @@ pub fn spectral_norm<T: Real>(
         op.apply(&state.x, &mut state.y);
         op.adjoint(&state.y, &mut state.next);
         info.iterations += 1;
-        let (rho, length) = (squared(&state.y), squared(&state.next).sqrt());
+        let (rho, length) = (norm_squared(&state.y), norm_squared(&state.next).sqrt());
         if length == 0.0 {
             if redrawn {
                 return NormInfo { norm: T::zero(), residual: 0.0, stop: NormStop::ZeroOperator, ..info };

@@ -2,7 +2,7 @@
 
 use super::threshold::{cast, plane_len, several, validate};
 use super::{Prox, indicator, slack};
-use crate::operator::sum::sum1;
+use crate::real::sum1;
 use crate::{Error, Real, Result};
 
 /// `psi(u) = 0` if `lo_j <= u_j <= hi_j` everywhere, else `+inf`.

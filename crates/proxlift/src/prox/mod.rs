@@ -30,7 +30,7 @@ pub use piecewise_linear::PiecewiseLinear;
 pub use relu::Relu;
 pub use soft_threshold::SoftThreshold;
 
-use crate::operator::sum::{inner, squared, sum2, sum3};
+use crate::real::{dot, norm_squared, sum2, sum3};
 use crate::{Real, Result};
 
 /// A penalty `psi` through its proximity operator, and the Bregman penalty that it lifts to (def:bregman-loss).
@@ -98,7 +98,7 @@ pub trait Prox<T: Real>: Send + Sync {
     /// `q*_{tau psi}(v)`, the antiderivative of the prox. `scratch`, as long as `v`, is left holding `p`.
     fn q_star(&self, tau: T, v: &[T], scratch: &mut [T]) -> T {
         self.prox(tau, v, scratch);
-        T::of(inner(scratch, v) - 0.5 * squared(scratch)) - tau * self.value(scratch)
+        T::of(dot(scratch, v) - 0.5 * norm_squared(scratch)) - tau * self.value(scratch)
     }
 
     /// `B_{tau psi}(u, v)`, the Bregman penalty (def:bregman-loss). `scratch`, as long as `v`, is left holding `p`.

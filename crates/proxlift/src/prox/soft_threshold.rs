@@ -2,7 +2,7 @@
 
 use super::threshold::{cast, plane_len, several, validate};
 use super::{Prox, indicator, slack};
-use crate::operator::sum::{sum1, sum3};
+use crate::real::{sum1, sum3};
 use crate::{Real, Result};
 
 /// `psi(u) = sum_j lambda_j ||u_j||_1`.

@@ -7,8 +7,8 @@
 use super::params::{DualError, DualInfo, DualParams, DualStop, Inertia, StopRule};
 use crate::Real;
 use crate::operator::LinearOperator;
-use crate::operator::sum::{inner, sum2};
 use crate::prox::Prox;
+use crate::real::{dot, sum2};
 
 /// Minimises `1/2 ||x - z||^2 + g(L x)` for any operator and any `g`, given by its conjugate `g*` as a [`Prox`]:
 ///
@@ -135,7 +135,7 @@ impl<T: Real> DualForwardBackward<T> {
         op.apply(&self.x, &mut self.next);
         let penalty = conjugate.conjugate_value(&self.next).to_double();
         let distance = sum2(&self.x, z, |x, z| (x - z).to_double().powi(2));
-        let gap = penalty + conjugate.value(&self.u).to_double() - inner(&self.next, &self.u);
+        let gap = penalty + conjugate.value(&self.u).to_double() - dot(&self.next, &self.u);
         let info =
             DualInfo { iterations, primal: 0.5 * distance + penalty, gap: gap.max(0.0), stop: at_limit };
         if gap.is_nan() || !distance.is_finite() {

@@ -14,6 +14,7 @@
 
 use crate::operator::{Convolution, Filters, LinearOperator};
 use crate::prox::Prox;
+use crate::real::{dot, norm_squared};
 use crate::{Error, Real, Result};
 
 /// An affine map `F(u) = A u + b` with its parameters.
@@ -81,7 +82,7 @@ impl<T: Real> Affine<T> for Dense<T> {
 
     fn apply(&self, u: &[T], v: &mut [T]) {
         for ((v, row), &b) in v.iter_mut().zip(self.weights.chunks_exact(self.inputs)).zip(&self.bias) {
-            *v = b + crate::real::dot(row, u);
+            *v = b + T::of(dot(row, u));
         }
     }
 
@@ -263,7 +264,7 @@ impl<T: Real> FeedForward<T> {
         let mut theta = self.zero_gradients();
         let output = self.affine(last, input(last));
         let mut d: Vec<T> = output.iter().zip(x).map(|(&o, &x)| mu * (o - x)).collect();
-        let data = T::of(0.5) / mu * crate::real::norm_squared(&d);
+        let data = T::of(0.5) / mu * T::of(norm_squared(&d));
         let (mut penalties, mut gradients) = (vec![T::zero(); last], vec![Vec::new(); last]);
         for k in (0..last).rev() {
             self.layers[k + 1].add_gradient(input(k + 1), &d, &mut theta[k + 1]);
@@ -287,7 +288,7 @@ impl<T: Real> FeedForward<T> {
         let last = self.activations.len();
         let mut theta = self.zero_gradients();
         let mut d: Vec<T> = v[last].iter().zip(x).map(|(&o, &x)| o - x).collect();
-        let loss = T::of(0.5) * crate::real::norm_squared(&d);
+        let loss = T::of(0.5) * T::of(norm_squared(&d));
         for k in (0..last).rev() {
             self.layers[k + 1].add_gradient(&u[k], &d, &mut theta[k + 1]);
             let back = self.adjoint(k + 1, &d);

@@ -162,7 +162,7 @@ impl Inference<'_> {
                     stencil.convolve(simd, packed, r, range, work, u);
                 }
                 before => {
-                    let alpha = self.network.momentum(k + 1).inertia;
+                    let alpha = self.network.layer_memory(k + 1).inertia;
                     let inertia = Maybe(before.map(|u| Replace { alpha, u }));
                     let u = &mut InPlace::<_, true> { u, activation, inertia };
                     stencil.convolve(simd, packed, r, range, work, u);

@@ -22,7 +22,7 @@ impl Between<'_> {
             Self::Nothing => {}
             Self::Forward { primal, q } => {
                 // The first layer has nothing to remember, whatever lies in the memory.
-                let keep = if primal.momentum == Default::default() { 0.0 } else { 1.0 };
+                let keep = if primal.memory == Default::default() { 0.0 } else { 1.0 };
                 for (p, q) in image.iter_mut().zip(&mut q[at..]) {
                     let before = if keep == 0.0 { 0.0 } else { primal.bound(*q) };
                     *q = primal.blend(*p, before);

@@ -54,7 +54,7 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
         let (mut source, mut target, mut inertia): (&[f32], &mut [f32], _) = (u_before, next, None);
         if inertial {
             let (before, after) = y.split_at_mut(k);
-            let alpha = network.momentum(k + 1).inertia;
+            let alpha = network.layer_memory(k + 1).inertia;
             inertia = Some(Keep { alpha, u: u_before, next: target });
             (source, target) = (&before[k - 1], &mut after[0]);
         }
@@ -120,7 +120,7 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
             false => Between::Nothing,
         };
         if k > 1 {
-            let alpha = network.momentum(k).inertia;
+            let alpha = network.layer_memory(k).inertia;
             let epilogue = &mut Backward::<A, false, GENERAL> {
                 d: &mut *d,
                 v: &v[k - 1],

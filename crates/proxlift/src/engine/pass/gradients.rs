@@ -1,0 +1,100 @@
+//! The training pass: forward, then in reverse with every gradient collected on the way.
+
+use super::{Backward, Carried, Own, Pass, forward, reverse};
+use crate::engine::{Engine, Gradients, ReverseRule};
+use crate::field::Field;
+use crate::network::Network;
+use crate::operator::Filters;
+use crate::{Real, Result};
+
+/// The gradients of the loss, or of `E` anchored at the forward pass.
+pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
+    engine: &E,
+    network: &Network<T>,
+    rule: ReverseRule<T>,
+    z: &Field<T>,
+    x: &Field<T>,
+    gradients: &mut Gradients<T>,
+) -> Result<()> {
+    network.check_pair(z, x)?;
+    gradients.check(network, z.samples())?;
+    gradients.clear();
+    let mut pass = Pass::new(network, z.clone())?;
+    forward(engine, network, &mut pass, &Own { engine, network });
+    let e = error(network, &pass, x);
+    for (s, loss) in gradients.loss.iter_mut().enumerate() {
+        *loss = half_squared(e.sample(s));
+    }
+    let (mut rho, weight) = (e, rule.loss_weight());
+    rho.map(|e| -weight * e);
+    let mut carried = Carried::new(network, &pass);
+    let moved = pass.u[0].zeros_like();
+    let mut collect = Collect { engine, network, rule, gradients, moved };
+    reverse(engine, network, &pass, &rho, &mut carried, &mut collect);
+    Ok(())
+}
+
+/// `e = x^ - x`, zero in the network's border.
+pub fn error<T: Real>(network: &Network<T>, pass: &Pass<T>, x: &Field<T>) -> Field<T> {
+    let mut e = pass.r[pass.depth()].clone();
+    e.zip(x, |r, x| -r - x);
+    e.clear_border(network.border);
+    e
+}
+
+/// `1/2 ||e||^2`.
+pub fn half_squared<T: Real>(e: &[T]) -> f64 {
+    0.5 * e.iter().map(|e| e.to_double().powi(2)).sum::<f64>()
+}
+
+/// Adds what `theta_k` gets to its gradient.
+pub fn add_operator<T: Real, E: Engine<T> + ?Sized>(
+    (engine, network): (&E, &Network<T>),
+    k: usize,
+    pass: &Pass<T>,
+    (d, p): (Option<&Field<T>>, &Field<T>),
+    gradient: &mut Filters<T>,
+) {
+    if let Some(d) = d {
+        engine.correlate(-network.layer(k).tau, pass.seen(k), d, gradient);
+    }
+    engine.correlate(T::one(), p, pass.y(k - 1), gradient);
+}
+
+/// Collects the gradients of a training pass.
+struct Collect<'a, T: Real, E: ?Sized> {
+    engine: &'a E,
+    network: &'a Network<T>,
+    rule: ReverseRule<T>,
+    gradients: &'a mut Gradients<T>,
+    /// `v_k - back_k`.
+    moved: Field<T>,
+}
+
+impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
+    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
+        let (layer, v) = (self.network.layer(k), &pass.v[k]);
+        let learned = layer.activation.piecewise().zip(self.gradients.activation.get_mut(k - 1));
+        match self.rule {
+            ReverseRule::Backprop => {
+                self.engine.slope(layer, v, back, d);
+                learned.into_iter().for_each(|(s, gradient)| s.add_derivatives(v, back, gradient));
+            }
+            ReverseRule::Lifted { .. } => {
+                self.moved.copy_from(v);
+                self.moved.zip(back, |v, back| v - back);
+                self.engine.activate(layer, &self.moved, d);
+                d.zip(&pass.u[k], |then, now| now - then);
+                learned.into_iter().for_each(|(s, gradient)| s.add_gradients(v, &self.moved, gradient));
+            }
+        }
+    }
+
+    fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
+        add_operator((self.engine, self.network), k, pass, (d, p), &mut self.gradients.theta[k]);
+    }
+
+    fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {
+        self.engine.correlate(T::one(), &pass.z, back, &mut self.gradients.theta[0]);
+    }
+}
