@@ -1,0 +1,158 @@
+//! Any prox can be a layer's activation: engines, gradients, energy, Jacobian and model files know no other.
+
+use proxlift::analysis::Jacobian;
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::field::Field;
+use proxlift::laws::{adjoint_mismatch, gradient_mismatch, max_relative_difference, random_field};
+use proxlift::model::{Model, Provenance};
+use proxlift::network::{Activation, Architecture, Network};
+use proxlift::operator::Filters;
+use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, SoftThreshold};
+use proxlift::training::Lifted;
+
+const SIZES: Architecture = Architecture { depth: 4, features: 4, kernel: 3, channels: 1 };
+const SIDES: (usize, usize) = (7, 5);
+const SAMPLES: usize = 2;
+
+/// Networks with every kind of activation in the middle layer, and the clip around it.
+fn networks() -> Vec<Network<f64>> {
+    let learned = PiecewiseLinear::clip_with_knots(4, 1, 0.2);
+    let kinds: [Activation<f64>; 7] = [
+        learned.into(),
+        BoxClip::interval(vec![-0.1, 0.0, -0.3, -0.2], vec![0.2, 0.3, 0.1, 0.4]).unwrap().into(),
+        SoftThreshold::new(vec![0.05]).unwrap().into(),
+        L2Ball::new(4, 2, vec![0.2, 0.3]).unwrap().into(),
+        GroupL2::new(4, 4, vec![0.1]).unwrap().into(),
+        Relu.into(),
+        Identity.into(),
+    ];
+    let base = Network::<f64>::glorot(SIZES, 0.3, 7).unwrap();
+    kinds
+        .into_iter()
+        .map(|activation| {
+            let mut network = base.clone();
+            network.activation[1] = activation;
+            network.validate().unwrap();
+            network
+        })
+        .collect()
+}
+
+fn images(seed: u64) -> Field<f64> {
+    let grid = SIZES.grid(SIDES.0, SIDES.1).unwrap();
+    Field::from_planar(SAMPLES, 1, grid, &random_field(SAMPLES * grid.pixels(), seed)).unwrap()
+}
+
+fn denoised(network: &Network<f64>, z: &Field<f64>) -> Field<f64> {
+    let mut output = z.clone();
+    Reference.denoise(network, z, &mut output);
+    output
+}
+
+#[test]
+fn both_engines_give_the_same_picture_and_the_same_gradients() {
+    let (z, x) = (images(1).cast::<f32>(), images(2).cast::<f32>());
+    for network in networks().iter().map(Network::cast::<f32>) {
+        let name = format!("{:?}", network.activation[1]);
+        let pass = |engine: &dyn Engine<f32>| {
+            let mut output = z.clone();
+            engine.denoise(&network, &z, &mut output);
+            let mut gradients = Gradients::zeros(&network, SAMPLES);
+            let rule = ReverseRule::Lifted { mu: 0.3 };
+            engine.training_pass(&network, rule, &z, &x, &mut gradients).unwrap();
+            let weights = gradients.theta.iter().flat_map(|g| g.weights().to_vec()).collect::<Vec<_>>();
+            (output.to_planar(), weights)
+        };
+        let (plain, fast) = (pass(&Reference), pass(&Cpu::new()));
+        assert!(max_relative_difference(&plain.0, &fast.0) < 1e-5, "{name}");
+        assert!(max_relative_difference(&plain.1, &fast.1) < 1e-4, "{name}");
+    }
+}
+
+#[test]
+fn back_propagation_is_the_gradient_of_the_loss() {
+    let (z, x) = (images(3), images(4));
+    for network in networks() {
+        let mut gradients = Gradients::zeros(&network, SAMPLES);
+        Reference.training_pass(&network, ReverseRule::Backprop, &z, &x, &mut gradients).unwrap();
+        for (k, gradient) in gradients.theta.iter().enumerate() {
+            let loss = |weights: &[f64]| {
+                let mut network = network.clone();
+                network.theta[k] = Filters::new(4, 1, 3, weights.to_vec()).unwrap();
+                let output = denoised(&network, &z);
+                let errors = output.data().iter().zip(x.data()).map(|(a, b)| (a - b).powi(2));
+                0.5 * errors.sum::<f64>()
+            };
+            let off = gradient_mismatch(loss, gradient.weights(), network.theta[k].weights(), k as u64);
+            assert!(off < 1e-5, "{:?} theta_{k}: {off:e}", network.activation[1]);
+        }
+    }
+}
+
+#[test]
+fn the_energy_is_the_loss_at_the_anchor_and_its_gradients_are_right_away_from_it() {
+    for network in networks() {
+        let name = format!("{:?}", network.activation[1]);
+        let mut lifted = Lifted::new(&network, images(5), images(6)).unwrap();
+        lifted.anchor(&Reference, &network);
+        let energy = lifted.energy(&Reference, &network, 1.0);
+        assert!(energy.penalties.iter().flatten().all(|b| b.abs() < 1e-12), "{name}: {energy:?}");
+        // Elsewhere among the values of the activation.
+        let mut moved = lifted.v[2].clone();
+        moved.map(|v| 0.6 * v);
+        Reference.activate(network.layer(2), &moved, &mut lifted.u[2]);
+        lifted.refresh(&Reference, &network);
+        assert!(lifted.energy(&Reference, &network, 1.0).total() > 0.0, "{name}");
+        let mut gradients: Vec<Filters<f64>> = network.theta.clone();
+        lifted.theta_gradients(&Reference, &network, 0.7, &mut gradients);
+        for (k, gradient) in gradients.iter().enumerate() {
+            let f = |weights: &[f64]| {
+                let (mut network, mut lifted) = (network.clone(), lifted.clone());
+                network.theta[k] = Filters::new(4, 1, 3, weights.to_vec()).unwrap();
+                lifted.refresh(&Reference, &network);
+                lifted.energy(&Reference, &network, 0.7).total()
+            };
+            let off = gradient_mismatch(f, gradient.weights(), network.theta[k].weights(), k as u64);
+            assert!(off < 1e-5, "{name} theta_{k}: {off:e}");
+        }
+    }
+}
+
+#[test]
+fn the_jacobian_has_its_adjoint() {
+    for network in networks() {
+        let z = Field::from_planar(1, 1, images(1).grid(), &images(8).sample_to_planar(0)).unwrap();
+        let jacobian = Jacobian::at(&Reference, &network, &z).unwrap();
+        assert!(adjoint_mismatch(&jacobian, 3) < 1e-12, "{:?}", network.activation[1]);
+    }
+}
+
+#[test]
+fn at_another_contrast_the_network_does_the_same() {
+    let z = images(9);
+    for network in networks() {
+        let mut scaled = network.clone();
+        scaled.scale_thresholds(3.0);
+        let mut large = z.clone();
+        large.map(|z| 3.0 * z);
+        let (once, thrice) = (denoised(&network, &z), denoised(&scaled, &large));
+        let once: Vec<f64> = once.data().iter().map(|x| 3.0 * x).collect();
+        assert!(max_relative_difference(&once, thrice.data()) < 1e-12, "{:?}", network.activation[1]);
+    }
+}
+
+#[test]
+fn a_model_file_keeps_it() {
+    for network in networks().iter().map(Network::cast::<f32>) {
+        let model = Model { network, sigma: 0.1, provenance: Provenance::new() };
+        let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        assert_eq!(again, model);
+    }
+}
+
+#[test]
+fn an_activation_for_other_features_is_refused() {
+    let mut network = networks().remove(0);
+    network.activation[1] = SoftThreshold::new(vec![0.1; 3]).unwrap().into();
+    assert!(network.validate().unwrap_err().to_string().contains("3 thresholds given, but 4 features"));
+}
