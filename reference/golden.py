@@ -132,7 +132,7 @@ def cases():
     small = {"kernel": 3, "height": 5, "width": 4, "batch": 2}
     yield "golden_accelerated.safetensors", unrolled_case(
         21, unrolling="chambolle-pock-accelerated", depth=5, features=3, channels=3, knots=3, border=1,
-        step_scale=6.0, mu=0.1, scale=1.0, **small,
+        step_scale=6.0, mu=0.5, scale=1.0, **small,
     )  # fmt: skip
     yield "golden_accelerated_bounded.safetensors", unrolled_case(
         23, unrolling="chambolle-pock-accelerated", depth=4, features=3, channels=1, knots=2, bounded=True,
@@ -142,7 +142,7 @@ def cases():
         27, unrolling="chambolle-pock", depth=4, features=3, channels=1, knots=2, mu=1.0, scale=1.0, **small,
     )  # fmt: skip
     yield "golden_chambolle_pock_bounded.safetensors", unrolled_case(
-        24, unrolling="chambolle-pock", depth=4, features=3, channels=1, knots=1, bounded=True, border=1, mu=0.2,
+        27, unrolling="chambolle-pock", depth=4, features=3, channels=1, knots=2, bounded=True, border=1, mu=0.2,
         scale=1.0, **small,
     )  # fmt: skip
     yield "golden_inertial.safetensors", unrolled_case(

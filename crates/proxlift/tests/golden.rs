@@ -4,9 +4,9 @@
 
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
-use proxlift::network::{Activation, Architecture, Network};
+use proxlift::network::{Architecture, Network};
 use proxlift::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
-use proxlift::prox::{BoxClip, Prox, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, PiecewiseLinear, Prox, Relu, SoftThreshold};
 use proxlift::training::Lifted;
 use proxlift::training::feedforward::{Affine, Convolutional, Dense, FeedForward};
 use proxlift::{Real, laws};
@@ -74,15 +74,14 @@ fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
         channels: golden.count("channels"),
     };
     let Architecture { depth, features, kernel, channels } = architecture;
-    let filters =
-        |k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap();
+    let filters = |k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap();
     let (theta, tau) = ((0..=depth).map(filters).collect(), golden.tensor("tau"));
     let network = match golden.count("knots") {
         0 => Network::new(theta, tau, golden.tensor("lambda")).unwrap(),
         knots => {
             let tensor = |name: &str, k: usize| golden.tensor(&format!("{name}_{k}"));
-            let activation = |k| Activation::new(knots, tensor("knots", k), tensor("slopes", k)).unwrap();
-            Network::with_activations(theta, tau, (1..depth).map(activation).collect()).unwrap()
+            let learned = |k| PiecewiseLinear::new(knots, tensor("knots", k), tensor("slopes", k)).unwrap();
+            Network::with_activations(theta, tau, (1..depth).map(|k| learned(k).into()).collect()).unwrap()
         }
     };
     let network = Network {
@@ -114,6 +113,7 @@ fn check_pass<T: Real>(
         golden.check(&format!("{name}_theta_{k}"), theta.weights(), tolerance);
     }
     if golden.count("knots") > 0 {
+        assert_eq!(gradients.activation.len() + 2, gradients.theta.len());
         for (k, activation) in gradients.activation.iter().enumerate() {
             golden.check(&format!("{name}_knots_{}", k + 1), &activation.knots, tolerance);
             golden.check(&format!("{name}_slopes_{}", k + 1), &activation.slopes, tolerance);
@@ -193,6 +193,19 @@ fn norms_by_power_iteration() {
             spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm
         });
         golden.check("network_norms", &norms.collect::<Vec<_>>(), 1e-8);
+    }
+}
+
+/// Whatever the start of its power iteration, the program finds the steps that the dense matrices give.
+#[test]
+fn steps_by_power_iteration() {
+    for name in FAMILY {
+        let golden = Golden::read(name);
+        let (network, ..) = unrolled::<f64>(&golden);
+        let (unrolling, step_scale) = (network.unrolling, network.step_scale);
+        for seed in 0..3 {
+            golden.check("tau", &network.clone().unrolled(unrolling, step_scale, seed).tau, 1e-3);
+        }
     }
 }
 

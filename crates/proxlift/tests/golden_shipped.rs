@@ -56,7 +56,10 @@ fn every_built_in_model_gives_the_golden_picture() {
                     let off = max_relative_difference(output.data(), &golden(&name));
                     assert!(off < 1e-5, "{name}, {}: off by {off:e}", engine.name());
                     worst = worst.max(off);
-                    assert!(max_relative_difference(noisy.data(), &golden(&name)) > 0.05, "nothing was denoised");
+                    assert!(
+                        max_relative_difference(noisy.data(), &golden(&name)) > 0.05,
+                        "nothing was denoised"
+                    );
                 }
             }
         }
