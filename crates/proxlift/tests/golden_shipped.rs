@@ -1,0 +1,68 @@
+//! The models within the library, on a picture made by a formula, against an independent implementation in double
+//! precision that reads the same model files.
+//!
+//! `reference/shipped.py` made the results.
+
+use proxlift::denoise::denoise_image;
+use proxlift::engine::{Cpu, Engine, Reference};
+use proxlift::image::{Channels, Image};
+use proxlift::laws::max_relative_difference;
+use proxlift::model::{BuiltIn, Model};
+use safetensors::SafeTensors;
+
+const HEIGHT: usize = 24;
+const WIDTH: usize = 20;
+
+/// Waves, a chequered board and noise, as `picture` of `reference/shipped.py` has it.
+fn picture(channels: usize) -> Image {
+    let mut state = 7u32;
+    let mut data = Vec::new();
+    for (c, y, x) in (0..channels).flat_map(|c| (0..HEIGHT * WIDTH).map(move |i| (c, i / WIDTH, i % WIDTH))) {
+        let wave = (0.31 * x as f64 + 0.5 * c as f64).sin() * (0.23 * y as f64).cos();
+        let board = ((x / 5 + y / 4) % 2) as f64;
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let noise = f64::from(state) / 4_294_967_296.0 - 0.5;
+        data.push((0.5 + 0.25 * wave + 0.15 * board + 0.34 * noise) as f32);
+    }
+    Image::new(channels, HEIGHT, WIDTH, data).unwrap()
+}
+
+/// The golden picture of that name.
+fn golden(name: &str) -> Vec<f32> {
+    let path = format!("{}/tests/data/golden_shipped.safetensors", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let values = file.tensor(name).unwrap().data().as_chunks::<4>().0;
+    values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+#[test]
+fn every_built_in_model_gives_the_golden_picture() {
+    let (engines, mut worst): ([&dyn Engine<f32>; 3], f64) =
+        ([&Cpu::new(), &Cpu::baseline(), &Reference], 0.0);
+    for (colour, channels) in [("grey", Channels::Grey), ("colour", Channels::Rgb)] {
+        for built_in in BuiltIn::ALL {
+            let name = format!("{colour}-{}", built_in.name());
+            let Model { network, .. } = built_in.load(channels).unwrap();
+            for (noise, name) in [(1.0, name.clone()), (2.0, name + " at twice the noise")] {
+                if noise > 1.0 && channels == Channels::Rgb {
+                    continue;
+                }
+                let mut network = network.clone();
+                network.scale_thresholds(noise);
+                for engine in engines {
+                    let noisy = picture(channels.count());
+                    let output = denoise_image(engine, &network, &noisy).unwrap();
+                    let off = max_relative_difference(output.data(), &golden(&name));
+                    assert!(off < 1e-5, "{name}, {}: off by {off:e}", engine.name());
+                    worst = worst.max(off);
+                    assert!(
+                        max_relative_difference(noisy.data(), &golden(&name)) > 0.05,
+                        "nothing was denoised"
+                    );
+                }
+            }
+        }
+    }
+    println!("the models are within {worst:.1e} of the golden pictures");
+}
