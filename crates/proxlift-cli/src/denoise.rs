@@ -1,48 +1,61 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
-use crate::choice::{Choice, Chosen};
-use crate::flags::{check_not_negative, check_sigma_below_white, number, pool};
-use crate::noise::{self, Noise};
+use crate::choice::Choice;
+use crate::flags::{not_negative, pool};
 use crate::output::{self, Progress};
-use crate::plan::{self, Task};
-use proxlift::image::io::{self, Depth, Limits, Raster};
-use proxlift::{Error, Result};
-use std::path::PathBuf;
+use crate::plan::{self, Task, is_standard};
+use proxlift::denoiser::Noise;
+use proxlift::image::io::{self, Depth, Format, Limits, Raster};
+use proxlift::{Denoiser, Error, Result};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Remove the noise of pictures: files, or folders with all below them.
+/// Remove noise from pictures: files, or folders, recursively.
 ///
-/// Without further flags, the noise level of each picture is estimated and a built-in network is set for it. Results keep
-/// the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped except where an
-/// integer format is written. A grey model of your own takes the channels of a colour picture one by one.
+/// Without further flags, proxlift estimates the noise level of each picture and adapts a built-in network to it.
+/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped
+/// except where an integer format is written. A grey model of your own takes the channels of a colour picture one by
+/// one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift denoise photo.png                         writes photo-denoised.png
-  proxlift denoise photo.png --strength 0.7          less of it
-  proxlift denoise photo.jpg -o clean.png            another name or format
-  proxlift denoise scans/ -o clean/                  a folder, its structure kept
-  proxlift denoise *.tif --sigma 12/255              where the noise level is known
-  proxlift denoise photo.png --model m.safetensors   a network of your own, see `proxlift train`
-  proxlift denoise photo.png --method tv             total variation")]
+  proxlift denoise photo.png                   writes photo-denoised.png
+  proxlift denoise photo.png --strength 0.7    removes less
+  proxlift denoise photo.jpg -o clean.png      another name or format
+  proxlift denoise scans/ -o clean/            a folder, its structure kept
+  proxlift denoise *.tif --sigma 12/255        where the noise level is known
+  proxlift denoise photo.png --method tv       total variation
+  proxlift denoise photo.png --model m.safetensors   a model of your own
+  proxlift denoise scans/ -o clean/ --json | jq .sigma
+  curl -s URL | proxlift denoise - > clean.png")]
 pub struct Arguments {
-    /// Pictures (PNG, JPEG, TIFF, WebP), or folders that are searched for them
+    /// Pictures (PNG, JPEG, TIFF, WebP), folders of pictures, or - for standard input
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
-    /// A file for a single picture, else a folder [default: beside each picture, as NAME-denoised.EXT]
+    /// A file for a single picture, else a folder; - for standard output [default: beside each picture, as
+    /// NAME-denoised.EXT; standard output for -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// The format on standard output: png, jpg, tif or webp [default: png]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
     #[command(flatten)]
     choice: Choice,
-    /// The standard deviation of the noise, where white is 1; in a float picture on its own scale [default: estimated for
-    /// each picture]
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    /// The standard deviation of the noise, where white is 1; for a float picture, on its own scale [default:
+    /// estimated for each picture]
+    #[arg(long, value_name = "S", value_parser = not_negative, allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// Replace files that exist, the originals too if OUT says so
+    /// Replace files that exist, including the originals if OUT says so
     #[arg(long)]
     overwrite: bool,
+    /// Print a JSON object for each picture, one on a line, as soon as it is done
+    #[arg(long)]
+    json: bool,
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -51,36 +64,40 @@ pub struct Arguments {
 /// Pictures of a network at once: one is read and one written while one is denoised on all threads.
 const STAGES: usize = 3;
 
-/// Float pictures beyond this value are on another scale than `[0, 1]`.
-const ANOTHER_SCALE: f32 = 4.0;
+fn format(name: &str) -> std::result::Result<Format, String> {
+    let format = Format::from_path(Path::new(&format!("picture.{name}")));
+    format.ok_or_else(|| "give png, jpg, tif or webp".into())
+}
 
 /// Plans, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
+    let mut denoiser = arguments.choice.load()?;
     if let Some(sigma) = arguments.sigma {
-        check_not_negative("--sigma", sigma)?;
+        denoiser = denoiser.sigma(sigma);
     }
-    let chosen = arguments.choice.load()?;
+    denoiser.check()?;
     let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
-    let (sigma, alone) = (arguments.sigma, tasks.len() == 1);
-    let job = Job { chosen, sigma, alone, pool, turn: Mutex::new(()) };
+    check_standard_output(arguments, &tasks)?;
+    let alone = tasks.len() == 1;
+    let job = Job { arguments, denoiser, alone, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
-        let (seconds, noise) = (start.elapsed().as_secs_f64(), noise::summary(done.noise.as_slice()));
-        output::note(format_args!("wrote {} in {seconds:.2} s{noise}", task.output.display()));
-        return Ok(());
-    }
-    let done = job.pictures(&tasks);
-    if !done.is_empty() {
-        let megapixels = done.iter().map(|done| done.pixels).sum::<usize>() as f64 / 1e6;
-        let noise: Vec<Noise> = done.iter().filter_map(|done| done.noise).collect();
-        let (count, seconds, noise) = (done.len(), start.elapsed().as_secs_f64(), noise::summary(&noise));
+        let seconds = start.elapsed().as_secs_f64();
         output::note(format_args!(
-            "wrote {count} pictures, {megapixels:.1} megapixels, in {seconds:.1} s{noise}"
+            "wrote {} in {seconds:.2} s{}",
+            target(&task.output).display(),
+            done.told("; ")
         ));
+        return job.print(&done.facts);
     }
-    match tasks.len() - done.len() {
+    let (done, pixels) = job.pictures(&tasks)?;
+    if done > 0 {
+        let (megapixels, seconds) = (pixels as f64 / 1e6, start.elapsed().as_secs_f64());
+        output::note(format_args!("wrote {done} pictures, {megapixels:.1} megapixels, in {seconds:.1} s"));
+    }
+    match tasks.len() - done {
         0 => Ok(()),
         failed => {
             let reason = format!("{failed} of {} pictures could not be denoised", tasks.len());
@@ -89,10 +106,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-struct Job {
-    chosen: Chosen,
-    /// The noise level, if it was told.
-    sigma: Option<f64>,
+/// A picture on standard output stands alone there, and not on a screen.
+fn check_standard_output(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
+    let refuse = |reason: &str| Err(Error::invalid(reason));
+    match tasks.iter().any(|task| is_standard(&task.output)) {
+        false if arguments.format.is_some() => {
+            refuse("--format is for standard output (-o -): elsewhere the extension of OUT says the format")
+        }
+        true if arguments.json => {
+            refuse("--json would be mixed with the picture on standard output: name a file with -o")
+        }
+        true if std::io::stdout().is_terminal() => {
+            refuse("the picture would be written to the screen: redirect the output, or name a file with -o")
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Job<'a> {
+    arguments: &'a Arguments,
+    denoiser: Denoiser,
     /// Whether there is one picture only, whose own progress is shown.
     alone: bool,
     pool: rayon::ThreadPool,
@@ -103,72 +136,141 @@ struct Job {
 /// A picture that was written.
 struct Done {
     pixels: usize,
-    /// Its noise, if it was estimated.
     noise: Option<Noise>,
+    /// For `--json`.
+    facts: Value,
 }
 
-impl Job {
-    /// Denoises all pictures, warning of those that fail: those that were written.
-    fn pictures(&self, tasks: &[Task]) -> Vec<Done> {
-        let workers = if self.chosen.is_parallel() { STAGES } else { self.pool.current_num_threads() };
+impl Done {
+    /// The noise, if it was estimated, after `separator`.
+    fn told(&self, separator: &str) -> String {
+        match self.noise.filter(|noise| noise.estimated) {
+            None => String::new(),
+            Some(noise) if noise.faint => format!(
+                "{separator}noise estimated at sigma {noise}: hardly any, so little is changed (--sigma S sets \
+                 another level)"
+            ),
+            Some(noise) => format!("{separator}noise estimated at sigma {noise}"),
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Denoises all pictures, warning of those that fail; how many were written, and their pixels.
+    fn pictures(&self, tasks: &[Task]) -> anyhow::Result<(usize, usize)> {
+        let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
         let progress = Progress::new(tasks.len(), "denoising");
-        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || {
+        let (next, written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || -> anyhow::Result<()> {
             while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 match self.picture(task) {
-                    Ok(one) => done.lock().unwrap_or_else(PoisonError::into_inner).push(one),
-                    Err(error) => output::warn(format_args!("skipped: {error}")),
+                    Ok(done) => {
+                        written.fetch_add(1, Ordering::Relaxed);
+                        pixels.fetch_add(done.pixels, Ordering::Relaxed);
+                        let told = done.told(": ");
+                        if !self.arguments.json && !told.is_empty() {
+                            output::note(format_args!("{}{told}", task.input.display()));
+                        }
+                        self.print(&done.facts)?;
+                    }
+                    Err(error) => {
+                        output::warn(format_args!("skipped: {error}"));
+                        self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
+                    }
                 }
                 progress.step();
             }
+            Ok(())
         };
         std::thread::scope(|scope| {
-            for _ in 0..workers.min(tasks.len()) {
-                scope.spawn(work);
-            }
-        });
-        done.into_inner().unwrap_or_else(PoisonError::into_inner)
+            let workers: Vec<_> = (0..workers.min(tasks.len())).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+        })?;
+        Ok((written.into_inner(), pixels.into_inner()))
+    }
+
+    /// A line of `--json`.
+    fn print(&self, facts: &Value) -> anyhow::Result<()> {
+        if self.arguments.json { output::line(facts) } else { Ok(()) }
     }
 
     /// Reads, denoises and writes one picture.
-    fn picture(&self, task: &Task) -> Result<Done> {
-        let of_input = |e: Error| Error::file(&task.input, e.to_string());
-        let raster = output::about(&task.input, || io::read_raster(&task.input, &Limits::default()))?;
-        self.check_scale(task, &raster).map_err(of_input)?;
-        let estimated = self.sigma.is_none() && self.chosen.follows_sigma();
-        let noise = estimated.then(|| Noise::of(&raster)).transpose().map_err(of_input)?;
-        let sigma = self.sigma.or(noise.map(|noise| noise.sigma));
-        let denoiser = self.chosen.denoiser(raster.kind(), sigma)?;
+    fn picture(&self, task: &Task) -> anyhow::Result<Done> {
+        let input = source(&task.input);
+        let of_input = |e: Error| Error::file(input, e.to_string());
+        let mut raster = output::about(input, || read(&task.input))?;
+        let start = Instant::now();
+        let ready = output::about(input, || self.denoiser.prepare(&raster)).map_err(of_input)?;
+        let mut seconds = start.elapsed().as_secs_f64();
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        let raster = if denoiser.is_parallel() {
+        let mut bar = None;
+        let mut progress = |done, all| {
+            if self.alone {
+                bar.get_or_insert_with(|| Progress::new(all, "denoising")).reach(done);
+            }
+            ControlFlow::Continue(())
+        };
+        let mut denoise = || {
+            let start = Instant::now();
+            ready.denoise_raster(&mut raster, &mut progress)?;
+            Ok(start.elapsed().as_secs_f64())
+        };
+        seconds += if self.denoiser.is_parallel() {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(|| denoiser.denoise_raster(raster, self.alone))
+            self.pool.install(denoise)
         } else {
-            denoiser.denoise_raster(raster, self.alone)
+            denoise()
         }
         .map_err(of_input)?;
-        // A link stays a link: what it points to is replaced.
-        let output = task.output.canonicalize().unwrap_or_else(|_| task.output.clone());
-        output::about(&task.output, || io::write_raster(output, &raster))?;
-        Ok(Done { pixels: raster.pixels(), noise })
+        let facts = json!({
+            "input": task.input,
+            "output": task.output,
+            "width": raster.width(),
+            "height": raster.height(),
+            "channels": raster.kind().count(),
+            "bits": match raster.depth() { Depth::Eight => 8, Depth::Sixteen => 16, Depth::Float => 32 },
+            "sigma": ready.noise.map(|noise| noise.sigma),
+            "estimated": ready.noise.is_some_and(|noise| noise.estimated),
+            "model": self.arguments.choice.name(),
+            "seconds": seconds,
+        });
+        let done = Done { pixels: raster.pixels(), noise: ready.noise, facts };
+        self.write(&task.output, raster)?;
+        Ok(done)
     }
 
-    /// White is 1 in integer pictures; a float picture has whatever scale it has, which a model that cannot be set for the
-    /// noise does not follow.
-    fn check_scale(&self, task: &Task, picture: &Raster) -> Result<()> {
-        if picture.depth() != Depth::Float {
-            return self.sigma.map_or(Ok(()), check_sigma_below_white);
-        }
-        let largest = picture.largest();
-        if self.chosen.is_parallel() && !self.chosen.follows_sigma() && largest > ANOTHER_SCALE {
-            output::warn(format_args!(
-                "{}: values reach {largest}, but the model is for pictures where white is 1 and does not know the noise \
-                 it was trained for: scale the picture to [0, 1] first",
-                task.input.display(),
-            ));
-        }
-        Ok(())
+    fn write(&self, path: &Path, raster: Raster) -> anyhow::Result<()> {
+        output::about(target(path), || {
+            if is_standard(path) {
+                let format = self.arguments.format.unwrap_or(Format::Png);
+                return output::write(&io::encode(&raster.into_picture(), format)?);
+            }
+            // A link stays a link: what it points to is replaced.
+            let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+            Ok(io::write_raster(path, &raster)?)
+        })
     }
+}
+
+fn read(path: &Path) -> Result<Raster> {
+    if !is_standard(path) {
+        return io::read_raster(path, &Limits::default());
+    }
+    let of_input = |e: Error| Error::file(source(path), e.to_string());
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(Error::io(source(path)))?;
+    let picture = io::decode(&bytes, &Limits::default()).map_err(of_input)?;
+    Raster::of_picture(&picture).map_err(of_input)
+}
+
+/// What a path to read from is called.
+fn source(path: &Path) -> &Path {
+    if is_standard(path) { Path::new("standard input") } else { path }
+}
+
+/// What a path to write to is called.
+fn target(path: &Path) -> &Path {
+    if is_standard(path) { Path::new("standard output") } else { path }
 }

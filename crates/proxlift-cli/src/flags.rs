@@ -2,6 +2,8 @@
 
 use anyhow::Context;
 use proxlift::Error;
+pub use proxlift::error::check_not_negative;
+use proxlift::image::noise;
 
 /// A number, or a fraction such as `25/255`. What it may be is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {
@@ -16,6 +18,9 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The noise level of an evaluation where neither the user nor a model says one.
+pub const DEFAULT_SIGMA: f64 = 0.1;
+
 /// The most noise levels of a curve.
 const MOST_LEVELS: usize = 200;
 
@@ -23,7 +28,7 @@ const MOST_LEVELS: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Levels(pub Vec<f64>);
 
-/// Noise levels: numbers and ranges `FROM:TO:STEP`, with commas between them. Ranges have both their ends.
+/// Noise levels where white is 1: numbers and ranges `FROM:TO:STEP`, separated by commas. Ranges include both ends.
 pub fn levels(text: &str) -> Result<Levels, String> {
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -44,29 +49,30 @@ pub fn levels(text: &str) -> Result<Levels, String> {
             _ => return Err("give numbers such as 0.1,25/255 or a range such as 0.02:0.3:0.02".into()),
         }
     }
+    for &level in &all {
+        noise::check_sigma_below_white(level).map_err(|e| e.to_string())?;
+    }
     match all.len() {
         1..=MOST_LEVELS => Ok(Levels(all)),
         many => Err(format!("{many} noise levels are more than {MOST_LEVELS}")),
     }
 }
 
-/// Refuses a value of `flag` that is negative or not a finite number.
-pub fn check_not_negative(flag: &str, value: f64) -> proxlift::Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("{flag} is {value}, but it must be a finite number, 0 or more")))
+/// A number that is neither negative nor infinite.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    check_not_negative("the value", value).map(|()| value).map_err(|e| e.to_string())
+}
+
+/// A noise level on the scale where white is 1.
+pub fn sigma(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    noise::check_sigma_below_white(value).map(|()| value).map_err(|e| e.to_string())
 }
 
 /// Refuses a noise level that is negative, not finite, or meant for another scale than `[0, 1]`.
 pub fn check_sigma_below_white(sigma: f64) -> proxlift::Result<()> {
-    check_not_negative("--sigma", sigma)?;
-    if sigma <= 1.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "--sigma is {sigma}, but white is 1 here: for {sigma} grey levels of 8 bits give --sigma {sigma}/255"
-    )))
+    noise::check_sigma_below_white(sigma).map_err(|e| Error::invalid(format!("--sigma: {e}")))
 }
 
 /// A pool of `threads` threads, or of one for each core.
@@ -74,7 +80,7 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     if let Some(count) = threads
         && !(1..=1024).contains(&count)
     {
-        return Err(Error::invalid(format!("--threads is {count}, but 1 to 1024 make sense")).into());
+        return Err(Error::invalid(format!("--threads is {count}, but it must be between 1 and 1024")).into());
     }
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     builder.build().context("cannot start threads")
@@ -114,9 +120,10 @@ mod tests {
 
     #[test]
     fn numbers_without_meaning_are_refused() {
-        for bad in [-0.1, f64::NAN, f64::INFINITY, 25.0] {
-            assert!(check_sigma_below_white(bad).is_err(), "{bad}");
+        for bad in ["-0.1", "nan", "inf", "1/0"] {
+            assert!(not_negative(bad).is_err() && sigma(bad).is_err() && levels(bad).is_err(), "{bad}");
         }
-        assert!(check_sigma_below_white(0.0).is_ok());
+        assert!(sigma("25").unwrap_err().contains("25/255") && levels("0.1,25").is_err());
+        assert_eq!((not_negative("25"), sigma("0")), (Ok(25.0), Ok(0.0)));
     }
 }

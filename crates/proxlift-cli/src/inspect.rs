@@ -1,7 +1,5 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::choice::check_file;
-use crate::denoiser::describe;
 use crate::files::check_free;
 use crate::filter_sheet;
 use crate::output;
@@ -155,7 +153,7 @@ fn list() -> anyhow::Result<()> {
     ))?;
     for built_in in BuiltIn::ALL {
         for (channels, pictures) in [(Channels::Grey, "grey"), (Channels::Rgb, "colour")] {
-            let model = built_in.load(channels)?;
+            let model = built_in.model(channels);
             let sizes = model.network.architecture();
             let (name, parameters, sigma) =
                 (built_in.name(), model.network.parameters(), 255.0 * model.sigma);
@@ -170,17 +168,16 @@ fn list() -> anyhow::Result<()> {
 
 /// A model with the format version that its file states.
 fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
-    if let Some(built_in) = BuiltIn::named(name) {
-        let channels = if colour { Channels::Rgb } else { Channels::Grey };
-        return Ok((built_in.load(channels)?, version(built_in.bytes(channels))?));
+    let channels = if colour { Channels::Rgb } else { Channels::Grey };
+    if colour && BuiltIn::named(name).is_none() {
+        return Err(Error::file(name, "--colour is for built-in models: leave it out"));
     }
-    let path = check_file(name)?;
-    if colour {
-        return Err(Error::file(path, "--colour is for the models built in: leave it out"));
-    }
-    let model = Model::load(path)?;
-    let bytes = std::fs::read(path).map_err(Error::io(path))?;
-    Ok((model, version(&bytes).map_err(|e| Error::file(path, e.to_string()))?))
+    let model = Model::open(name, channels)?;
+    let version = match BuiltIn::named(name) {
+        Some(built_in) => version(built_in.bytes(channels)),
+        None => version(&std::fs::read(name).map_err(Error::io(name))?),
+    };
+    Ok((model, version.map_err(|e| Error::file(name, e.to_string()))?))
 }
 
 fn version(bytes: &[u8]) -> Result<u32> {
@@ -250,7 +247,7 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
     let field = 2 * sizes.receptive_radius() + 1;
     let facts = [
         ("format", format!("proxlift model, version {version}")),
-        ("network", describe(&model.network)),
+        ("network", model.network.to_string()),
         ("parameters", model.network.parameters().to_string()),
         ("receptive field", format!("{field} x {field} pixels")),
         ("work", format!("{} multiply-adds a pixel", sizes.forward_flops() / 2)),

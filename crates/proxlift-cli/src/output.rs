@@ -138,6 +138,11 @@ impl Progress {
         self.0.set_message(text);
     }
 
+    /// So many pieces are done.
+    pub fn reach(&self, done: usize) {
+        self.0.set_position(done as u64);
+    }
+
     /// One piece is done.
     pub fn step(&self) {
         self.0.inc(1);

@@ -1,5 +1,6 @@
 //! Which picture is read from where and written to where, settled and checked before any work starts.
 
+use proxlift::dataset::images_below;
 use proxlift::image::io::Format;
 use proxlift::{Error, Result};
 use std::collections::{HashMap, HashSet};
@@ -14,14 +15,19 @@ pub struct Task {
     pub output: PathBuf,
 }
 
-/// What is added to the names of results that lie beside their originals.
+/// What is added to the names of results beside their originals.
 const SUFFIX: &str = "-denoised";
+
+/// Whether a path stands for standard input or output. A file of that name is `./-`.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
 
 /// Pairs every input with its output.
 ///
-/// Inputs are files, and folders with all pictures below them. Without `out`, `name.ext` becomes `name-denoised.ext`
-/// beside it. `out` is a folder if it is one already, ends with a separator, has no extension, or has to hold several
-/// pictures; the structure of an input folder is kept in it.
+/// Inputs are files, folders, searched recursively, or `-` alone. Without `out`, `name.ext` becomes `name-denoised.ext`
+/// beside it, and `-` goes to standard output. `out` is a folder if it is one already, ends with a separator, has no
+/// extension, or has to hold several pictures; the structure of an input folder is kept in it.
 ///
 /// # Errors
 /// When an input is missing, two inputs would be written to one file, an output is another input or names no known
@@ -32,45 +38,25 @@ pub fn tasks(inputs: &[PathBuf], out: Option<&Path>, overwrite: bool) -> Result<
     for input in inputs {
         if !input.is_dir() {
             let name = Path::new(input.file_name().unwrap_or_default());
-            tasks.push(Task { output: target.place(input, name), input: input.clone() });
+            tasks.push(target.task(input.clone(), name)?);
             continue;
         }
-        let pictures = pictures_below(input)?;
-        let wanted = pictures.iter().filter(|path| !target.is_earlier_result(path, input));
-        let before = tasks.len();
-        tasks.extend(wanted.map(|path| {
-            let inside = path.strip_prefix(input).unwrap_or(path);
-            Task { output: target.place(path, inside), input: path.clone() }
-        }));
-        if tasks.len() == before {
-            return Err(Error::file(input, "the folder holds no PNG, JPEG, TIFF or WebP images to denoise"));
+        let (results, pictures): (Vec<PathBuf>, Vec<PathBuf>) =
+            images_below(input)?.into_iter().partition(|path| target.is_earlier_result(path, input));
+        if pictures.is_empty() {
+            let reason = match results.len() {
+                0 => "the folder holds no PNG, JPEG, TIFF or WebP images".to_string(),
+                n => format!("the folder holds no images but {n} results of an earlier run"),
+            };
+            return Err(Error::file(input, reason));
+        }
+        for path in pictures {
+            let inside = path.strip_prefix(input).unwrap_or(&path).to_path_buf();
+            tasks.push(target.task(path, &inside)?);
         }
     }
     check(&tasks, overwrite)?;
     Ok(tasks)
-}
-
-/// All pictures below `folder`, sorted. Hidden files, other files and linked folders (which could lead back) are
-/// passed over.
-pub fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(Error::io(&folder))? {
-            let entry = entry.map_err(Error::io(&folder))?;
-            let path = entry.path();
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            if entry.file_type().map_err(Error::io(&path))?.is_dir() {
-                folders.push(path);
-            } else if Format::from_path(&path).is_some() && !path.is_dir() {
-                found.push(path);
-            }
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
 }
 
 /// Where results go.
@@ -82,15 +68,35 @@ enum Target {
 
 impl Target {
     fn of(inputs: &[PathBuf], out: Option<&Path>) -> Result<Self> {
-        for input in inputs {
+        let from_standard = inputs.iter().any(|input| is_standard(input));
+        if from_standard && inputs.len() > 1 {
+            return Err(Error::invalid("- reads one picture from standard input: give it alone"));
+        }
+        for input in inputs.iter().filter(|input| !is_standard(input)) {
             // A missing file is told with its own name, before anything else is looked at.
             std::fs::metadata(input).map_err(Error::io(input))?;
         }
-        let Some(out) = out else { return Ok(Self::Beside) };
+        let Some(out) = out else {
+            return Ok(if from_standard { Self::File("-".into()) } else { Self::Beside });
+        };
         let several = inputs.len() > 1 || inputs.iter().any(|input| input.is_dir());
+        if is_standard(out) {
+            return if several {
+                Err(Error::invalid("-o - writes one picture to standard output, but there are several"))
+            } else {
+                Ok(Self::File(out.to_path_buf()))
+            };
+        }
         let ends_as_folder =
             out.as_os_str().as_encoded_bytes().last().is_some_and(|&b| b == b'/' || b == b'\\');
-        if out.is_dir() || ends_as_folder {
+        let is_folder = out.is_dir() || ends_as_folder;
+        if from_standard && (is_folder || out.extension().is_none()) {
+            return Err(Error::file(
+                out,
+                "standard input has no name: give the file to write, such as -o out.png",
+            ));
+        }
+        if is_folder {
             return Ok(Self::Folder(out.to_path_buf()));
         }
         if !several && (out.is_file() || out.extension().is_some()) {
@@ -102,9 +108,9 @@ impl Target {
         Ok(Self::Folder(out.to_path_buf()))
     }
 
-    /// Where `input` goes, which lies at `inside` of its input folder.
-    fn place(&self, input: &Path, inside: &Path) -> PathBuf {
-        match self {
+    /// What is done with `input`, which lies at `inside` of its input folder.
+    fn task(&self, input: PathBuf, inside: &Path) -> Result<Task> {
+        let output = match self {
             Self::File(path) => path.clone(),
             Self::Folder(folder) => folder.join(inside),
             Self::Beside => {
@@ -116,22 +122,35 @@ impl Target {
                 }
                 input.with_file_name(name)
             }
+        };
+        if Format::from_path(&output).is_none() && !is_standard(&output) {
+            return Err(match self {
+                Self::File(_) => Error::file(
+                    output,
+                    "the extension names no format that can be written: use png, jpg, tif or webp",
+                ),
+                _ => Error::file(
+                    input,
+                    "by its extension, this file is in no format that can be read: PNG, JPEG, TIFF and WebP are (if \
+                     it is one of them, name the result, such as -o out.png)",
+                ),
+            });
         }
+        Ok(Task { input, output })
     }
 
-    /// Whether a file of an input folder is what an earlier run wrote there: it is not denoised again.
+    /// Whether a file of an input folder is what an earlier run wrote: beside its original, or in an output folder that
+    /// lies in the input folder.
     fn is_earlier_result(&self, path: &Path, input: &Path) -> bool {
-        match self {
-            Self::File(_) => false,
-            Self::Beside => {
-                let stem = path.file_stem().unwrap_or_default().as_encoded_bytes();
-                stem.ends_with(SUFFIX.as_bytes())
-            }
-            Self::Folder(folder) => {
-                let (folder, input, path) = (identity(folder), identity(input), identity(path));
-                folder != input && folder.starts_with(&input) && path.starts_with(&folder)
-            }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let original =
+            name.rsplit_once(SUFFIX).filter(|(_, end)| end.starts_with('.') && !end[1..].contains('.'));
+        if original.is_some_and(|(stem, end)| path.with_file_name(format!("{stem}{end}")).is_file()) {
+            return true;
         }
+        let Self::Folder(folder) = self else { return false };
+        let (folder, input, path) = (identity(folder), identity(input), identity(path));
+        folder != input && folder.starts_with(&input) && path.starts_with(&folder)
     }
 }
 
@@ -157,9 +176,8 @@ fn check(tasks: &[Task], overwrite: bool) -> Result<()> {
     let inputs: HashSet<PathBuf> = tasks.iter().map(|task| identity(&task.input)).collect();
     let mut taken: HashMap<PathBuf, &Path> = HashMap::new();
     for Task { input, output } in tasks {
-        if Format::from_path(output).is_none() {
-            let reason = "the extension names no format that can be written; use png, jpg, tif or webp";
-            return Err(Error::file(output, reason));
+        if is_standard(output) {
+            continue;
         }
         let (from, to) = (identity(input), identity(output));
         if from == to && !overwrite {
@@ -174,10 +192,11 @@ fn check(tasks: &[Task], overwrite: bool) -> Result<()> {
             return Err(Error::file(output, reason));
         }
         if output.is_dir() {
-            return Err(Error::file(output, "this is a folder, where a picture should be written"));
+            return Err(Error::file(output, "this is a folder, but a picture should be written there"));
         }
     }
-    let existing: Vec<&Task> = tasks.iter().filter(|t| t.output.symlink_metadata().is_ok()).collect();
+    let exists = |path: &Path| !is_standard(path) && path.symlink_metadata().is_ok();
+    let existing: Vec<&Task> = tasks.iter().filter(|task| exists(&task.output)).collect();
     match existing.first() {
         Some(task) if !overwrite => {
             let others = match existing.len() {

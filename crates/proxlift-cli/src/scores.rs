@@ -1,12 +1,11 @@
 //! Scores of a denoiser on clean pictures, and how they are shown.
 
-use crate::denoiser::Denoiser;
 use crate::output::Progress;
 use proxlift::dataset::ImageSet;
-use proxlift::evaluation::{Peak, Summary, psnr, ssim};
+use proxlift::evaluation::{self, Summary};
 use proxlift::image::Image;
 use proxlift::image::noise::add_gaussian;
-use proxlift::{Error, Result};
+use proxlift::{Denoiser, Error, Result};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -87,16 +86,15 @@ pub fn score_first(
 }
 
 fn score_one(name: &Path, clean: &Image, noisy: &Image, estimate: &Image) -> Result<Score> {
-    let own_peak = Peak::CleanMaximum.of(clean).ok().map(Peak::Value);
-    let at_own_peak = |other: &Image| own_peak.map(|peak| psnr(clean, other, peak)).transpose();
+    let (noisy, estimate) = (evaluation::Score::of(clean, noisy)?, evaluation::Score::of(clean, estimate)?);
     Ok(Score {
         image: name.display().to_string(),
-        noisy_psnr: psnr(clean, noisy, Peak::ONE)?,
-        noisy_ssim: ssim(clean, noisy, Peak::ONE)?,
-        psnr: psnr(clean, estimate, Peak::ONE)?,
-        ssim: ssim(clean, estimate, Peak::ONE)?,
-        noisy_psnr_image_peak: at_own_peak(noisy)?,
-        psnr_image_peak: at_own_peak(estimate)?,
+        noisy_psnr: noisy.psnr,
+        noisy_ssim: noisy.ssim,
+        psnr: estimate.psnr,
+        ssim: estimate.ssim,
+        noisy_psnr_image_peak: noisy.psnr_own_peak,
+        psnr_image_peak: estimate.psnr_own_peak,
     })
 }
 

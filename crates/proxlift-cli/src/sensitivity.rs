@@ -17,10 +17,10 @@ const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_i
 /// # Errors
 /// When a picture does not fit the network.
 pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
+    let engine = Cpu::new();
     let norm = |image: &Image| -> Result<f64> {
         let grid = network.architecture().grid(image.height(), image.width())?;
         let z = Field::from_planar(1, image.channels(), grid, image.data())?;
-        let engine = Cpu::new();
         let jacobian = Jacobian::at(&engine, network, &z)?;
         let mut state = PowerState::new(&jacobian, 0);
         Ok(f64::from(spectral_norm(&jacobian, &mut state, &NORM).norm))

@@ -1,8 +1,7 @@
 //! Clean pictures to measure on: a folder's, or the built-in ones.
 
 use crate::output;
-use crate::plan::pictures_below;
-use proxlift::dataset::ImageSet;
+use proxlift::dataset::{ImageSet, images_below};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Error, Result};
@@ -102,7 +101,7 @@ pub fn channels(needed: &[Channels], grey: bool, folder: Option<&Path>) -> Resul
 
 /// Grey or RGB as the first picture that can be read is; a folder without any is refused when the set is made.
 fn kind_of_first(folder: &Path) -> Result<Channels> {
-    let readable = pictures_below(folder)?.into_iter().find_map(|path| io::read(path).ok());
+    let readable = images_below(folder)?.into_iter().find_map(|path| io::read(path).ok());
     Ok(readable.map_or(Channels::Grey, |picture| picture.image.kind()))
 }
 

@@ -34,7 +34,7 @@ fn row(set: &ImageSet, channels: Channels, stored: bool, sigma: f32) -> proxlift
             noisy.data_mut().iter_mut().for_each(|v| *v = (v.clamp(0.0, 1.0) * 255.0).round() / 255.0);
         }
         let start = Instant::now();
-        found.push(noise_level(noisy.data(), channels.count(), noisy.height(), noisy.width())?);
+        found.push(noise_level(&noisy));
         seconds += start.elapsed().as_secs_f64();
     }
     let count = found.len() as f64;

@@ -11,6 +11,9 @@ pub enum Error {
     /// An argument is outside what the mathematics allows (even kernel, sigma < 0, K < 2, ...).
     #[error("{0}")]
     Invalid(String),
+    /// Whoever watched the work ended it.
+    #[error("the work was cancelled")]
+    Cancelled,
     /// A training left the finite numbers, or all sense.
     #[error("the training diverged in epoch {epoch}: choose a smaller rate")]
     Diverged {
@@ -51,4 +54,15 @@ impl Error {
         let path = path.as_ref().to_path_buf();
         move |source| Self::Io { path, source }
     }
+}
+
+/// Refuses a number that is negative, NaN or infinite; `what` it is stands first in the sentence.
+///
+/// # Errors
+/// As told.
+pub fn check_not_negative(what: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} is {value}, but it must be a finite number, 0 or more")))
 }

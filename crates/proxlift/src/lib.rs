@@ -10,7 +10,7 @@
 
 pub mod analysis;
 pub mod dataset;
-pub mod denoise;
+pub mod denoiser;
 pub mod engine;
 pub mod error;
 pub mod evaluation;
@@ -26,5 +26,7 @@ pub mod real;
 pub mod solver;
 pub mod training;
 
+pub use denoiser::Denoiser;
 pub use error::{Error, Result};
+pub use image::Image;
 pub use real::Real;

@@ -1,13 +1,14 @@
-//! Pictures denoised part by part have the bits of the whole.
+//! Pictures denoised tile by tile have the bits of the whole.
 
-use proxlift::denoise::{denoise, denoise_image};
-use proxlift::engine::cpu::tiles::Tiles;
+use proxlift::Denoiser;
 use proxlift::engine::{Cpu, Engine};
 use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::image::io::{Depth, Picture, Raster};
 use proxlift::laws::random_field;
 use proxlift::network::{Architecture, Network};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 fn network(channels: usize) -> Network<f32> {
     let architecture = Architecture { depth: 3, features: 6, kernel: 3, channels };
@@ -23,37 +24,52 @@ fn picture(channels: usize, (height, width): (usize, usize), depth: Depth, alpha
     Raster::of_picture(&Picture { alpha, ..Picture::new(image, depth) }).unwrap().into_picture()
 }
 
-/// The image at once.
+/// The image at once, with its border.
 fn whole(network: &Network<f32>, image: &Image) -> Image {
-    denoise_image(&Cpu::new(), network, image).unwrap()
+    let (architecture, border) = (network.architecture(), network.border);
+    let (channels, height, width) = image.shape();
+    let seen = image.mirrored((border, border), (border, border));
+    let grid = architecture.grid(seen.height(), seen.width()).unwrap();
+    let samples = channels / architecture.channels;
+    let z = Field::from_planar(samples, architecture.channels, grid, seen.data()).unwrap();
+    let mut output = z.clone();
+    Cpu::new().denoise(network, &z, &mut output);
+    let data = output.crop(border..border + height, border..border + width);
+    Image::new(channels, height, width, data).unwrap()
 }
 
+/// Denoises in the smallest tiles, and returns how many they are.
 fn check(network: &Network<f32>, picture: &Picture) -> usize {
+    let denoiser = Denoiser::from(network.clone()).engine(Arc::new(Cpu::new().tile_bytes(0)));
     let expected = Picture { image: whole(network, &picture.image), ..picture.clone() };
     let mut raster = Raster::of_picture(picture).unwrap();
-    // As small as parts may be.
-    let parts = Tiles::new(network.architecture(), raster.height(), raster.width(), 0);
-    let mut done = 0;
-    denoise(&Cpu::new(), network, &mut raster, &parts, || done += 1).unwrap();
+    let mut told = Vec::new();
+    let mut progress = |done, all| {
+        told.push((done, all));
+        ControlFlow::Continue(())
+    };
+    denoiser.denoise_raster(&mut raster, &mut progress).unwrap();
     let what = format!("{:?} {:?} alpha {}", picture.image.shape(), picture.depth, picture.alpha.is_some());
     assert!(raster == Raster::of_picture(&expected).unwrap(), "{what}");
     assert!(raster != Raster::of_picture(picture).unwrap(), "{what}: nothing was done");
-    assert_eq!(done, parts.count());
-    done
+    assert_eq!(denoiser.denoise(&picture.image).unwrap(), expected.image, "{what}, in memory");
+    let (_, all) = told[0];
+    assert_eq!(told, (0..=all).map(|done| (done, all)).collect::<Vec<_>>());
+    all
 }
 
 #[test]
-fn parts_give_the_bits_of_the_whole_at_any_size() {
+fn tiles_give_the_bits_of_the_whole_at_any_size() {
     let networks = [network(1), Network { border: 5, ..network(1) }];
     let sizes = [(101, 77), (1, 301), (301, 1), (2, 257), (25, 24), (49, 131), (24, 200), (1, 1), (600, 3)];
     for network in networks {
-        let parts = sizes.map(|size| check(&network, &picture(1, size, Depth::Float, false)));
-        assert!(parts.iter().filter(|&&count| count > 3).count() >= 5, "{parts:?}");
+        let tiles = sizes.map(|size| check(&network, &picture(1, size, Depth::Float, false)));
+        assert!(tiles.iter().filter(|&&count| count > 3).count() >= 5, "{tiles:?}");
     }
 }
 
 #[test]
-fn parts_give_the_bits_of_the_whole_at_any_depth() {
+fn tiles_give_the_bits_of_the_whole_at_any_depth() {
     for depth in [Depth::Eight, Depth::Sixteen, Depth::Float] {
         for (of_network, channels, alpha) in
             [(1, 1, false), (1, 1, true), (1, 3, true), (3, 3, false), (3, 3, true)]
@@ -82,7 +98,7 @@ fn a_border_is_the_mirrored_picture() {
 fn the_engine_cuts_large_images_without_a_trace() {
     let architecture = Architecture { depth: 2, features: 64, kernel: 3, channels: 1 };
     let network = Network::<f32>::glorot(architecture, 0.1, 1).unwrap();
-    // Samples share the memory for features: sixteen at a time go in parts, one alone goes at once.
+    // Samples share the memory for features: sixteen at a time go in tiles, one alone goes at once.
     const SAMPLES: usize = 16;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(SAMPLES).build().unwrap();
     for (height, width) in [(120, 1001), (1001, 120)] {
@@ -105,11 +121,17 @@ fn crops_are_those_of_the_planar_picture() {
         let picture = picture(3, (20, 30), depth, true);
         let raster = Raster::of_picture(&picture).unwrap();
         let crop = raster.crop(5..17, 3..30);
+        assert_eq!(crop, picture.image.crop(5..17, 3..30));
         for c in 0..3 {
             for (y, row) in crop.plane(c).chunks_exact(27).enumerate() {
                 assert_eq!(row, &picture.image.plane(c)[(y + 5) * 30 + 3..][..27]);
             }
         }
+        let mut put = Image::zeros(3, 20, 30).unwrap();
+        put.put((5, 3), &crop);
+        assert_eq!(put.crop(5..17, 3..30), crop);
+        assert!(put.crop(0..5, 0..30).data().iter().chain(put.crop(0..20, 0..3).data()).all(|&v| v == 0.0));
+        assert_eq!(picture.image.centre(10), picture.image.crop(5..15, 10..20));
         let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
         assert_eq!(raster.largest(), largest);
     }

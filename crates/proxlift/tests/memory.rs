@@ -2,8 +2,7 @@
 //!
 //! One test only, since the allocator counts for the whole program.
 
-use proxlift::denoise::denoise;
-use proxlift::engine::cpu::tiles::Tiles;
+use proxlift::Denoiser;
 use proxlift::engine::{Cpu, Engine, Gradients, ReverseRule};
 use proxlift::field::Field;
 use proxlift::image::Image;
@@ -13,6 +12,8 @@ use proxlift::network::{Architecture, Network};
 use proxlift::operator::Filters;
 use proxlift::training::Lifted;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// The system's allocator, and its books.
@@ -186,7 +187,7 @@ fn denoising_allocates_its_list_of_strips_only(threads: usize) {
     }
 }
 
-/// Reading, denoising and writing take the picture in its depth, and a part of it in floats.
+/// Reading, denoising and writing take the picture in its depth, and a tile of it in floats.
 fn a_large_picture_stays_in_its_depth() {
     const SIDE: usize = 1500;
     let folder = tempfile::tempdir().unwrap();
@@ -213,12 +214,17 @@ fn a_large_picture_stays_in_its_depth() {
             "{name}: {reading} bytes to read {stored}"
         );
         if depth == Depth::Eight && name == "a.png" {
-            let (net, engine, mut raster) = (network(), Cpu::new(), raster.unwrap());
-            let bytes = 1 << 20;
-            let parts = Tiles::new(SHAPE, SIDE, SIDE, bytes);
-            let peak = measure(|| denoise(&engine, &net, &mut raster, &parts, || ()).unwrap()).peak;
-            println!("denoising peaks at {peak} in {} parts with {bytes} of features", parts.count());
-            assert!(parts.count() > 100 && peak < 4 * bytes, "{peak} bytes");
+            let (bytes, mut raster) = (1 << 20, raster.unwrap());
+            let denoiser = Denoiser::from(network()).engine(Arc::new(Cpu::new().tile_bytes(bytes)));
+            let mut tiles = 0;
+            let mut progress = |_, all| {
+                tiles = all;
+                ControlFlow::Continue(())
+            };
+            let run = || assert_eq!(denoiser.denoise_raster(&mut raster, &mut progress).unwrap(), None);
+            let peak = measure(run).peak;
+            println!("denoising peaks at {peak} in {tiles} tiles with {bytes} of features");
+            assert!(tiles > 100 && peak < 4 * bytes, "{peak} bytes");
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The columns of a comparison: the noisy picture, denoisers, and what other programs left in folders.
 
-use crate::choice::Chosen;
-use crate::denoiser::{DEFAULT_SIGMA, Denoiser};
+use crate::flags::DEFAULT_SIGMA;
 use crate::test_set::TestSet;
 use proxlift::image::{Channels, Image, io};
-use proxlift::{Error, Result};
+use proxlift::{Denoiser, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// `NAME=PATH`, or a path alone, called as its file is.
@@ -49,8 +48,8 @@ impl Named {
     ///
     /// # Errors
     /// When it is neither, or no model.
-    pub fn load(&self) -> Result<Chosen> {
-        Chosen::model(&self.path.to_string_lossy())
+    pub fn load(&self) -> Result<Denoiser> {
+        Denoiser::open(&self.path.to_string_lossy())
     }
 }
 
@@ -59,21 +58,19 @@ impl Named {
 /// # Errors
 /// When a model is not for these pictures, a folder is none, or two columns have one name.
 pub fn all(
-    models: &[(&Named, Chosen)],
+    models: &[(&Named, Denoiser)],
     also: &[Named],
     sigma: Option<f64>,
     channels: Channels,
     clip: bool,
 ) -> Result<(Vec<Column>, f64)> {
-    let first = models.first().map(|(_, chosen)| chosen.denoiser(channels, None)).transpose()?;
-    let sigma = sigma.or(first.map(|denoiser| denoiser.sigma())).unwrap_or(DEFAULT_SIGMA);
+    let trained = models.first().and_then(|(_, first)| first.trained_sigma(channels));
+    let sigma = sigma.or(trained).unwrap_or(DEFAULT_SIGMA);
     let column = |name: &str, source| Column { name: name.into(), source, clip };
-    let denoiser = |denoiser: Denoiser| Source::Denoiser(Box::new(denoiser.clipped(clip)));
+    let denoiser = |denoiser: Denoiser| Source::Denoiser(Box::new(denoiser.sigma(sigma).clipped(clip)));
     let mut columns =
-        vec![column("noisy", Source::Noisy), column("TV", denoiser(Denoiser::total_variation_for(sigma)))];
-    for (Named { name, .. }, chosen) in models {
-        columns.push(column(name, denoiser(chosen.denoiser(channels, Some(sigma))?)));
-    }
+        vec![column("noisy", Source::Noisy), column("TV", denoiser(Denoiser::total_variation()))];
+    columns.extend(models.iter().map(|(named, model)| column(&named.name, denoiser(model.clone()))));
     for Named { name, path } in also {
         if !path.is_dir() {
             return Err(Error::file(path, "--also needs a folder of results, given as NAME=DIR"));

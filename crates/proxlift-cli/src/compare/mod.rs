@@ -5,16 +5,16 @@ mod sheet;
 mod show;
 
 use crate::files::{check_extension, check_free, write};
-use crate::flags::{check_sigma_below_white, number, pool};
+use crate::flags::{pool, sigma};
 use crate::output::{self, Progress};
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use column::{Column, Named, named};
 use proxlift::Error;
-use proxlift::evaluation::{Peak, psnr, ssim};
+use proxlift::evaluation::Score;
 use proxlift::image::{Channels, Image};
 use serde_json::json;
-use sheet::{Means, Score, Sheet};
+use sheet::{Means, Sheet};
 use show::{Show, show};
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The noise level, where white is 1 [default: what the first model was trained for; 0.1 without one]
-    #[arg(long, value_name = "S", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = sigma, allow_negative_numbers = true)]
     sigma: Option<f64>,
     /// The seed of the noise
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -85,17 +85,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         check_extension(path, &["html", "svg"])?;
         check_free(path, arguments.overwrite)?;
     }
-    if let Some(sigma) = arguments.sigma {
-        check_sigma_below_white(sigma)?;
-    }
     let models = arguments.model.iter().map(|named| Ok((named, named.load()?)));
     let models: Vec<_> = models.collect::<proxlift::Result<_>>()?;
     pool(arguments.threads)?.install(|| {
-        let needed: Vec<_> = models.iter().filter_map(|(_, chosen)| chosen.channels()).collect();
+        let needed: Vec<_> = models.iter().filter_map(|(_, denoiser)| denoiser.channels()).collect();
         let channels = channels(&needed, arguments.grey, arguments.data.as_deref())?;
         let (columns, sigma) =
             column::all(&models, &arguments.also, arguments.sigma, channels, arguments.clip)?;
-        check_sigma_below_white(sigma)?;
         let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
         let count = arguments.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()));
         let shown = arguments.show.of(&pictures, count)?;
@@ -114,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 let clean = &pictures.set.images()[i];
                 for (scores, results) in scores.iter_mut().zip(&results) {
                     let of_file = |e: Error| Error::file(&pictures.set.names()[i], e.to_string());
-                    scores.push(score(clean, &results[at]).map_err(of_file)?);
+                    scores.push(Score::of(clean, &results[at]).map_err(of_file)?);
                 }
                 if arguments.output.is_some() && shown.contains(&i) {
                     let made = columns.iter().zip(&results).zip(&scores);
@@ -128,10 +124,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         drop(progress);
         Outcome { arguments, pictures, shown, sigma, columns, scores }.tell(&sheet)
     })
-}
-
-fn score(clean: &Image, estimate: &Image) -> proxlift::Result<Score> {
-    Ok(Score { psnr: psnr(clean, estimate, Peak::ONE)?, ssim: ssim(clean, estimate, Peak::ONE)? })
 }
 
 /// What was found.

@@ -5,7 +5,7 @@ use crate::error_map::{ABOVE, BELOW, FULL, error_map};
 use crate::html::{as_png, data_uri, document, table};
 use crate::train::data::centre;
 use proxlift::Result;
-use proxlift::evaluation::Summary;
+use proxlift::evaluation::{Score, Summary};
 use proxlift::image::Image;
 use std::fmt::Write;
 
@@ -22,15 +22,6 @@ const CAPTION: usize = 44;
 const HEADING: usize = 30;
 /// The width of a character, about.
 const CHARACTER: f64 = 7.0;
-
-/// The scores of one result.
-#[derive(Clone, Copy, Debug)]
-pub struct Score {
-    /// PSNR at peak 1.
-    pub psnr: f64,
-    /// SSIM.
-    pub ssim: f64,
-}
 
 /// The mean scores of a column.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -239,7 +230,7 @@ impl Row {
                 };
                 let weight = |is_best| if is_best { " font-weight=\"bold\"" } else { "" };
                 let _ = write!(svg, "<text y=\"{}\">{}</text>", self.height + 17, escape(&name));
-                if let Some(Score { psnr, ssim }) = cell.score {
+                if let Some(Score { psnr, ssim, .. }) = cell.score {
                     let _ = write!(
                         svg,
                         "<text y=\"{}\"><tspan{}>{psnr:.2} dB</tspan><tspan class=\"faint\" dx=\"8\">{ssim:.3}</tspan></text>",
@@ -298,7 +289,7 @@ mod tests {
     fn a_name_that_is_code_stays_a_name() {
         let image = Image::new(1, 20, 20, vec![0.5; 400]).unwrap();
         let mut sheet = Sheet::new(2, None, true);
-        let score = Score { psnr: f64::INFINITY, ssim: 1.0 };
+        let score = Score { psnr: f64::INFINITY, ssim: 1.0, psnr_own_peak: None };
         sheet.add("<a&b>", &image, [("<script>", &image, score)].into_iter()).unwrap();
         let means = [Means::of("<script>", &[score])];
         for text in [sheet.svg("a < b"), sheet.page("a < b", &means)] {

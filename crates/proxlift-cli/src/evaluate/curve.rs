@@ -2,13 +2,12 @@
 
 use super::Arguments;
 use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
-use crate::choice::Chosen;
-use crate::denoiser::Denoiser;
 use crate::files::write;
 use crate::output;
 use crate::scores::{Score, Scores, score_first};
 use crate::test_set::TestSet;
 use anyhow::Result;
+use proxlift::Denoiser;
 use serde_json::{Value, json};
 
 /// What was measured at one noise level.
@@ -32,24 +31,23 @@ impl Curve {
     /// When the model cannot be set for a level, or a picture cannot be scored.
     pub fn measure(
         arguments: &Arguments,
-        chosen: &Chosen,
+        denoiser: &Denoiser,
         pictures: &TestSet,
         levels: &[f64],
     ) -> Result<Self> {
-        let denoiser = |sigma| arguments.denoiser(chosen, pictures.set.channels(), sigma);
         let count = arguments.count(pictures);
         let score =
             |denoiser: &Denoiser, sigma| score_first(denoiser, &pictures.set, count, sigma, arguments.seed);
+        let variation = Denoiser::total_variation().clipped(arguments.clip);
         let point = |&sigma: &f64| -> Result<Point> {
-            let scores = score(&denoiser(Some(sigma))?, sigma)?;
-            let variation = Denoiser::total_variation_for(sigma).clipped(arguments.clip);
-            let variation = arguments.tv.then(|| score(&variation, sigma)).transpose()?;
+            let scores = score(&arguments.at(denoiser, sigma), sigma)?;
+            let variation =
+                arguments.tv.then(|| score(&variation.clone().sigma(sigma), sigma)).transpose()?;
             Ok(Point { scores, variation })
         };
         let points = levels.iter().map(point).collect::<Result<_>>()?;
         // As it was made; the thresholds of each level are its own.
-        let described = denoiser(None)?.describe().to_string();
-        Ok(Self { points, described })
+        Ok(Self { points, described: denoiser.describe(pictures.set.channels()) })
     }
 
     /// Draws and prints it.
@@ -111,7 +109,7 @@ impl Curve {
                 level: None,
             }
         };
-        let mut legend = vec![(self.described.clone(), denoised)];
+        let mut legend = vec![(arguments.choice.name().to_string(), denoised)];
         legend.extend(arguments.tv.then(|| ("total variation".into(), variation)));
         legend.push(("noisy".into(), noisy));
         Chart {

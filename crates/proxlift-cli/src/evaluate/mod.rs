@@ -3,17 +3,16 @@
 mod curve;
 mod export;
 
-use crate::choice::{Choice, Chosen};
-use crate::denoiser::Denoiser;
+use crate::choice::Choice;
 use crate::files::{check_extension, check_free};
-use crate::flags::{Levels, check_sigma_below_white, levels, pool};
+use crate::flags::{DEFAULT_SIGMA, Levels, levels, pool};
 use crate::output;
 use crate::scores::score_first;
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use curve::Curve;
-use proxlift::Error;
 use proxlift::image::Channels;
+use proxlift::{Denoiser, Error};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -84,31 +83,28 @@ pub struct Arguments {
 /// Loads, scores, prints.
 pub fn run(arguments: &Arguments) -> Result<()> {
     check(arguments)?;
-    let given = arguments.sigma.as_ref().map(|levels| levels.0.as_slice());
-    let chosen = arguments.choice.load()?;
+    let denoiser = arguments.choice.load()?.clipped(arguments.clip);
     let pool = pool(arguments.threads)?;
     pool.install(|| {
-        let needed: Vec<Channels> = chosen.channels().into_iter().collect();
+        let needed: Vec<Channels> = denoiser.channels().into_iter().collect();
         let channels = channels(&needed, arguments.grey, arguments.data.as_deref())?;
-        let first = arguments.denoiser(&chosen, channels, given.map(|levels| levels[0]))?;
-        let levels = given.map_or_else(|| vec![first.sigma()], <[f64]>::to_vec);
-        levels.iter().try_for_each(|&sigma| check_sigma_below_white(sigma))?;
+        let trained = denoiser.trained_sigma(channels).unwrap_or(DEFAULT_SIGMA);
+        let levels = arguments.sigma.as_ref().map_or_else(|| vec![trained], |levels| levels.0.clone());
         let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
         if let Some(folder) = &arguments.export_noisy {
             let count = arguments.count(&pictures);
             export::noisy(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
         }
         if levels.len() > 1 || arguments.tv || arguments.plot.is_some() {
-            return Curve::measure(arguments, &chosen, &pictures, &levels)?.show(arguments, &pictures);
+            return Curve::measure(arguments, &denoiser, &pictures, &levels)?.show(arguments, &pictures);
         }
-        one_level(arguments, &first, &pictures, levels[0])
+        one_level(arguments, &arguments.at(&denoiser, levels[0]), &pictures, levels[0])
     })
 }
 
 /// Refuses what cannot be done, before any work.
 fn check(arguments: &Arguments) -> Result<()> {
     if let Some(levels) = &arguments.sigma {
-        levels.0.iter().try_for_each(|&sigma| check_sigma_below_white(sigma))?;
         if arguments.export_noisy.is_some() && levels.0.len() > 1 {
             let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";
             return Err(Error::invalid(reason).into());
@@ -122,14 +118,10 @@ fn check(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    /// The denoiser that was chosen, for noise of level `sigma`.
-    fn denoiser(
-        &self,
-        chosen: &Chosen,
-        channels: Channels,
-        sigma: Option<f64>,
-    ) -> proxlift::Result<Denoiser> {
-        Ok(chosen.denoiser(channels, sigma.filter(|_| !self.as_trained))?.clipped(self.clip))
+    /// The denoiser, for noise of level `sigma`; a network as it is, if that was asked for or no level was.
+    fn at(&self, denoiser: &Denoiser, sigma: f64) -> Denoiser {
+        let as_trained = self.as_trained || self.sigma.is_none() && denoiser.is_parallel();
+        if as_trained { denoiser.clone().as_trained() } else { denoiser.clone().sigma(sigma) }
     }
 
     /// How many pictures are scored.
@@ -173,7 +165,7 @@ fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sig
         }
         return output::json(&object);
     }
-    output::line(denoiser.describe())?;
+    output::line(denoiser.describe(pictures.set.channels()))?;
     output::line(format_args!("{}\n", arguments.describe(pictures, &format!("sigma {sigma:.4}"))))?;
     if arguments.verbose {
         output::line(format_args!("{}\n", scores.per_image_table()))?;

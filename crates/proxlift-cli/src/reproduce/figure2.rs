@@ -6,9 +6,9 @@ use super::html::{figure, table};
 use super::plan::Method;
 use super::sections::{Material, Section};
 use crate::chart::{Chart, Style, escape};
-use crate::denoiser::Denoiser;
 use crate::train::announce::duration;
 use anyhow::Result;
+use proxlift::Denoiser;
 use proxlift::evaluation::{Peak, psnr};
 
 /// The colour of a method, everywhere.
@@ -138,7 +138,7 @@ fn beyond_figure(all: &Material<'_>, of: Of, level: Option<f64>) -> String {
 /// PSNR of total variation on the test images.
 fn total_variation(all: &Material<'_>) -> Result<f64> {
     let sigma = all.sigma();
-    let estimates = Denoiser::total_variation_for(sigma).denoise_all(&all.pictures.noisy(sigma)?)?;
+    let estimates = Denoiser::total_variation().sigma(sigma).denoise_all(&all.pictures.noisy(sigma)?)?;
     let scores = all.pictures.test.images().iter().zip(&estimates).map(|(x, e)| psnr(x, e, Peak::ONE));
     let scores = scores.collect::<proxlift::Result<Vec<_>>>()?;
     Ok(scores.iter().sum::<f64>() / scores.len() as f64)

@@ -3,11 +3,11 @@
 use super::plan::Method;
 use super::sections::{Material, Section};
 use crate::chart::escape;
-use crate::denoiser::Denoiser;
 use crate::error_map::{FULL, error_map};
 use crate::html::{as_png, picture};
 use crate::train::data::centre;
 use anyhow::Result;
+use proxlift::Denoiser;
 use proxlift::evaluation::{Peak, psnr};
 use serde_json::json;
 
@@ -26,10 +26,10 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
     let mut denoisers = Vec::new();
     for method in Method::ALL {
         if let Some(model) = all.results.models(method, depth)?.into_iter().next() {
-            denoisers.push((method.label(), Denoiser::from_network(model.network, sigma)));
+            denoisers.push((method.label(), Denoiser::from(model.network)));
         }
     }
-    denoisers.push(("total variation", Denoiser::total_variation_for(sigma)));
+    denoisers.push(("total variation", Denoiser::total_variation().sigma(sigma)));
     let names = all.pictures.test_names();
     let (mut rows, mut data) = (String::new(), Vec::new());
     // The first, and one from the middle: they need not look alike.

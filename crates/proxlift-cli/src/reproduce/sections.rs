@@ -6,7 +6,7 @@ use super::results::Results;
 use super::scale::Scale;
 use super::{claims, figure1, figure2, figure3, table1};
 use crate::chart::escape;
-use crate::denoiser::DEFAULT_SIGMA;
+use crate::flags::DEFAULT_SIGMA;
 use anyhow::Result;
 
 /// A part that can be asked for.

@@ -4,8 +4,8 @@ use super::folder::cell;
 use super::html::table;
 use super::plan::Method;
 use super::sections::{Material, Section};
-use crate::denoiser::Denoiser;
 use anyhow::Result;
+use proxlift::Denoiser;
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
 use proxlift::image::Image;
 
@@ -35,11 +35,11 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
     let noisy = all.pictures.noisy(sigma)?;
     let clean = all.pictures.test.images();
     let mut rows = vec![row("noisy", clean, std::slice::from_ref(&noisy))?];
-    let variation = Denoiser::total_variation_for(sigma).denoise_all(&noisy)?;
+    let variation = Denoiser::total_variation().sigma(sigma).denoise_all(&noisy)?;
     for method in Method::ALL {
         let mut estimates = Vec::new();
         for model in all.results.models(method, depth)? {
-            estimates.push(Denoiser::from_network(model.network, sigma).denoise_all(&noisy)?);
+            estimates.push(Denoiser::from(model.network).denoise_all(&noisy)?);
         }
         if !estimates.is_empty() {
             rows.push(row(method.label(), clean, &estimates)?);

@@ -4,9 +4,9 @@ use super::machine::{COMMIT, thread_seconds};
 use super::outcome::{Epoch, HISTORY, MODEL, Outcome};
 use super::pictures::Pictures;
 use super::plan::Run;
-use crate::denoiser::Denoiser;
 use crate::files::write;
 use crate::train::{build, interrupt, plan};
+use proxlift::Denoiser;
 use proxlift::dataset::{Patches, Visit};
 use proxlift::engine::{Cpu, Engine};
 use proxlift::evaluation::{Peak, psnr};
@@ -194,7 +194,7 @@ impl Clerk<'_> {
         if !due || !self.run.is_scored() {
             return Ok(None);
         }
-        let denoiser = Denoiser::from_network(network.clone(), self.run.config.sigma);
+        let denoiser = Denoiser::from(network.clone());
         let scores = self
             .clean
             .iter()

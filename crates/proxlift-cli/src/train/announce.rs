@@ -4,7 +4,6 @@ use super::build;
 use super::config::Config;
 use super::data::Data;
 use super::settings::Rate;
-use crate::denoiser::describe;
 use crate::output;
 use anyhow::Result;
 use proxlift::dataset::Patches;
@@ -15,7 +14,7 @@ use proxlift::training::{EpochRecord, Go, Observer, Trainer, train};
 /// Says what will be done and how long it will take.
 pub fn announce(config: &Config, data: &Data, trainer: &dyn Trainer, first: &EpochRecord) -> Result<()> {
     let (network, count) = (build::network(config)?, data.patches.len());
-    output::note(format_args!("network   {}: {} parameters", describe(&network), network.parameters()));
+    output::note(format_args!("network   {network}: {} parameters", network.parameters()));
     output::note(format_args!("trainer   {}", trainer.describe()));
     output::note(format_args!(
         "data      {}; {count} patches of {1} x {1} pixels, sigma {2:.4}{3}",
@@ -84,7 +83,7 @@ fn estimate(config: &Config, data: &Data) -> Result<f64> {
         train(&Cpu::new(), &mut network, trainer.as_mut(), &few, &plan, &EpochRecord::default(), &mut clock);
     let network = build::network(config)?;
     let start = std::time::Instant::now();
-    data.validation.score(&crate::denoiser::Denoiser::from_network(network, config.sigma))?;
+    data.validation.score(&proxlift::Denoiser::from(network))?;
     let scoring = start.elapsed().as_secs_f64() / config.evaluate_every as f64;
     Ok(clock.mean * data.patches.len().div_ceil(config.batch) as f64 + scoring)
 }

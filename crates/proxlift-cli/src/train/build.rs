@@ -2,7 +2,6 @@
 
 use super::config::Config;
 use super::settings::{Filters, Metric, Order, Rate, Start, ThetaSteps, Trainer, UStep, Unrolling};
-use crate::denoiser::describe;
 use proxlift::model::Model;
 use proxlift::network::{self, Network};
 use proxlift::training::{self, Auxiliary, Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rule};
@@ -51,7 +50,7 @@ fn go_on_from(path: &Path, new: &Network<f32>) -> Result<Network<f32>> {
     if kind(&old) == kind(new) {
         return Ok(Network { border: new.border, ..old });
     }
-    let reason = format!("this model has {}, but the training asks for {}", describe(&old), describe(new));
+    let reason = format!("this model has {old}, but the training asks for {new}");
     Err(Error::file(path, reason))
 }
 

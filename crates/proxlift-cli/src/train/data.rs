@@ -1,7 +1,7 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
 use super::config::Config;
-use crate::denoiser::Denoiser;
+use proxlift::Denoiser;
 use proxlift::dataset::{ImageSet, PatchSpec, Patches};
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
 use proxlift::image::noise::add_gaussian;

@@ -5,9 +5,9 @@ use super::data::{Data, centre};
 use super::folder::Folder;
 use super::watch::{BEST, LAST, TEST_SEED};
 use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
-use crate::denoiser::Denoiser;
 use crate::output;
 use crate::scores::{Score, Scores, score};
+use proxlift::Denoiser;
 use proxlift::evaluation::Summary;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
@@ -32,8 +32,8 @@ pub fn finish(
     trainer: &str,
 ) -> anyhow::Result<()> {
     let model = Model::load(folder.path(if best.is_some() { BEST } else { LAST }))?;
-    let network = Denoiser::from_network(model.network, config.sigma);
-    let variation = Denoiser::total_variation_for(config.sigma);
+    let network = Denoiser::from(model.network);
+    let variation = Denoiser::total_variation().sigma(config.sigma);
     let trained = score(&network, &data.test, config.sigma, TEST_SEED)?;
     let plain = score(&variation, &data.test, config.sigma, TEST_SEED)?;
 

@@ -4,9 +4,9 @@ use super::config::Config;
 use super::data::Data;
 use super::folder::{Entry, Folder};
 use super::interrupt;
-use crate::denoiser::Denoiser;
 use crate::output::Progress;
 use crate::scores::score;
+use proxlift::Denoiser;
 use proxlift::Result;
 use proxlift::model::Checkpoint;
 use proxlift::model::{Model, Provenance};
@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
         if !epoch.is_multiple_of(self.config.evaluate_every) && epoch != self.config.epochs {
             return Ok((None, None));
         }
-        let denoiser = Denoiser::from_network(network.clone(), self.config.sigma);
+        let denoiser = Denoiser::from(network.clone());
         let (psnr, ssim) = self.data.validation.score(&denoiser)?;
         self.psnr = Some(psnr);
         if self.best.is_none_or(|(best, _)| psnr > best) {
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
             return Ok(None);
         }
-        let denoiser = Denoiser::from_network(network.clone(), self.config.sigma);
+        let denoiser = Denoiser::from(network.clone());
         let scores = score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?;
         Ok(Some((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean)))
     }

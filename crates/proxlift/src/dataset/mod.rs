@@ -3,10 +3,12 @@
 //! Everything follows from seeds: the same seed gives the same bits on any number of threads.
 
 mod batches;
+mod folder;
 mod patches;
 mod set;
 pub mod synthetic;
 
 pub use batches::{Batches, Order};
+pub use folder::images_below;
 pub use patches::{PatchSpec, Patches, Visit};
 pub use set::ImageSet;

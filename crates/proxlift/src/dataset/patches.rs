@@ -51,7 +51,7 @@ pub struct Visit {
 impl Patches {
     /// The patches of `set`. Images smaller than a patch are passed over with a warning; it is an error if none is left.
     pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
-        check_sigma(spec.sigma)?;
+        check_sigma(spec.sigma.into())?;
         if let Some([least, most]) = spec.levels
             && !(least.is_finite() && most.is_finite() && 0.0 < least && least <= most && spec.sigma > 0.0)
         {

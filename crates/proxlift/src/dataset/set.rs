@@ -1,12 +1,12 @@
 //! Clean images in memory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::folder::images_below;
 use super::synthetic;
-use crate::image::io::{self, Format};
+use crate::image::io;
 use crate::image::{Channels, Image};
 use crate::random::Purpose;
 use crate::{Error, Result};
@@ -28,14 +28,14 @@ impl ImageSet {
     /// left.
     pub fn from_folder(folder: impl AsRef<Path>, channels: Channels) -> Result<Self> {
         let folder = folder.as_ref();
-        Self::read(folder, list(folder)?, channels)
+        Self::read(folder, images_below(folder)?, channels)
     }
 
     /// Like [`ImageSet::from_folder`], but at most `most` images, evenly spaced in the order of their paths; the others
     /// are not read. Where a file cannot be read, the choice is made again without it.
     pub fn spaced(folder: impl AsRef<Path>, channels: Channels, most: usize) -> Result<Self> {
         let folder = folder.as_ref();
-        let mut paths = list(folder)?;
+        let mut paths = images_below(folder)?;
         loop {
             let count = paths.len().min(most);
             let chosen = (0..count).map(|i| paths[i * paths.len() / count].clone()).collect();
@@ -149,29 +149,4 @@ impl ImageSet {
     pub fn is_empty(&self) -> bool {
         self.images.is_empty()
     }
-}
-
-/// The images below `folder`, sorted by path.
-fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    collect(folder, &mut paths)?;
-    paths.sort_unstable();
-    Ok(paths)
-}
-
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-        let entry = entry.map_err(Error::io(folder))?;
-        let path = entry.path();
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        // A linked folder could lead back here.
-        if entry.file_type().map_err(Error::io(&path))?.is_dir() {
-            collect(&path, paths)?;
-        } else if Format::from_path(&path).is_some() && !path.is_dir() {
-            paths.push(path);
-        }
-    }
-    Ok(())
 }

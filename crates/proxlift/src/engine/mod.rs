@@ -12,12 +12,14 @@
 pub mod cpu;
 pub mod pass;
 mod reference;
+mod tiles;
 
 pub use cpu::Cpu;
 pub use reference::Reference;
+pub use tiles::{Cut, Tiles};
 
 use crate::field::Field;
-use crate::network::{Layer, Network};
+use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::prox::PiecewiseGradient;
 use crate::{Error, Real, Result};
@@ -180,11 +182,17 @@ pub trait Engine<T: Real>: Send + Sync {
         pass::denoise(self, network, z, output);
     }
 
-    /// The same for a tile of an image: `z` holds all that its pixels depend on, and only those in these rows and columns
-    /// of `output` are wanted.
+    /// How an image of this size is best cut for [`Engine::denoise_tile`]; not at all unless an engine knows better.
+    fn tiles(&self, _: Architecture, height: usize, width: usize) -> Tiles {
+        Tiles::whole(height, width)
+    }
+
+    /// [`Engine::denoise`] for one tile of an image that need not be in memory: `z` holds what the tile sees, and only
+    /// the `wanted` rows and columns of `output`, counted in `z`, have a meaning. They have the bits of the image
+    /// denoised at once if the tile is one of [`Engine::tiles`].
     ///
     /// # Panics
-    /// As [`Engine::denoise`].
+    /// As [`Engine::denoise`], and when the wanted pixels are not in `z`.
     fn denoise_tile(
         &self,
         network: &Network<T>,

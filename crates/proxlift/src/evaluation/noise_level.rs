@@ -18,7 +18,7 @@
 //! [`MARGIN`] levels away from that limit, the level being estimated in turn. And where a block is mostly flat, it was
 //! painted, masked or clipped: noise leaves few neighbours equal. Such blocks do not count, unless all is drawn so.
 
-use crate::{Error, Result};
+use crate::image::Image;
 use std::f64::consts::PI;
 
 /// The side of a block.
@@ -42,34 +42,23 @@ const ROUNDS: usize = 8;
 
 /// The standard deviation of white Gaussian noise in an image, on the image's own scale; one for all channels.
 ///
-/// `planar` holds `channels` planes of `height` rows of `width` values. Values that are not finite are passed over. Of
-/// an image of fewer than 8 x 8 pixels it is a rough guess, of a single pixel or a flat image 0. A large image is
-/// sampled, in the same places each time.
-///
-/// # Errors
-/// When the sizes do not fit the number of values.
+/// Values that are not finite are passed over. Of an image of fewer than 8 x 8 pixels it is a rough guess, of a single
+/// pixel or a flat image 0. A large image is sampled, in the same places each time.
 ///
 /// ```
 /// # use proxlift::{dataset::synthetic::dead_leaves, evaluation::noise_level, image::{Channels, noise::add_gaussian}};
 /// let clean = dead_leaves(1, 0, 96, 96, Channels::Grey)?;
 /// let noisy = add_gaussian(&clean, 0.1, 1, 0)?;
-/// let sigma = noise_level(noisy.data(), 1, 96, 96)?;
-/// assert!((sigma - 0.1).abs() < 0.01);
+/// assert!((noise_level(&noisy) - 0.1).abs() < 0.01);
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-pub fn noise_level(planar: &[f32], channels: usize, height: usize, width: usize) -> Result<f64> {
-    let pixels = height.checked_mul(width).filter(|&pixels| pixels > 0 && channels > 0);
-    let Some(pixels) = pixels.filter(|pixels| pixels.checked_mul(channels) == Some(planar.len())) else {
-        return Err(Error::invalid(format!(
-            "{} values are no image of {channels} x {height} x {width}",
-            planar.len()
-        )));
-    };
+pub fn noise_level(image: &Image) -> f64 {
+    let (channels, height, width) = image.shape();
     let dct = Dct::new(SIDE.min(height), SIDE.min(width));
     let (places_y, places_x) = (height - dct.rows + 1, width - dct.columns + 1);
     let step = step(channels, places_y, places_x);
     let mut blocks = Vec::new();
-    for plane in planar.chunks_exact(pixels) {
+    for plane in image.data().chunks_exact(image.pixels()) {
         for y in (0..places_y).step_by(step) {
             for x in (0..places_x).step_by(step) {
                 blocks.extend(dct.block(&plane[y * width + x..], width));
@@ -80,7 +69,7 @@ pub fn noise_level(planar: &[f32], channels: usize, height: usize, width: usize)
         blocks.retain(|block| block.equal <= FLAT);
     }
     blocks.sort_by(|a, b| a.texture.total_cmp(&b.texture));
-    Ok(away_from_limits(&blocks, &Limits::of(planar)))
+    away_from_limits(&blocks, &Limits::of(image.data()))
 }
 
 /// The least odd distance between blocks, so that they start at all places of a grid that a codec may have left.

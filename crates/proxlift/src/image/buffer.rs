@@ -1,6 +1,7 @@
 //! The planar buffer.
 
 use crate::{Error, Result};
+use std::ops::Range;
 
 /// What a pixel holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +13,15 @@ pub enum Channels {
 }
 
 impl Channels {
+    /// What has so many channels.
+    pub fn from_count(count: usize) -> Option<Self> {
+        match count {
+            1 => Some(Self::Grey),
+            3 => Some(Self::Rgb),
+            _ => None,
+        }
+    }
+
     /// 1 or 3.
     pub fn count(self) -> usize {
         match self {
@@ -104,7 +114,54 @@ impl Image {
         &self.data[c * self.pixels()..(c + 1) * self.pixels()]
     }
 
-    /// The image with so many mirrored rows above and below, and columns on the left and on the right.
+    /// A rectangle of the image.
+    ///
+    /// # Panics
+    /// When it is empty or not inside the image.
+    pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Self {
+        assert!(rows.end <= self.height && columns.end <= self.width, "the crop is not inside the image");
+        assert!(!rows.is_empty() && !columns.is_empty(), "the crop is empty");
+        let mut data = Vec::with_capacity(self.channels() * rows.len() * columns.len());
+        for plane in self.data.chunks_exact(self.pixels()) {
+            for line in plane.chunks_exact(self.width).take(rows.end).skip(rows.start) {
+                data.extend_from_slice(&line[columns.clone()]);
+            }
+        }
+        Self { channels: self.channels, height: rows.len(), width: columns.len(), data }
+    }
+
+    /// The middle of the image, at most `side` pixels wide and high.
+    ///
+    /// # Panics
+    /// When `side` is 0.
+    pub fn centre(&self, side: usize) -> Self {
+        let middle = |length: usize| {
+            let kept = length.min(side);
+            (length - kept) / 2..(length - kept) / 2 + kept
+        };
+        self.crop(middle(self.height), middle(self.width))
+    }
+
+    /// Replaces the rectangle at `(y, x)` by another image.
+    ///
+    /// # Panics
+    /// When that has other channels or does not fit there.
+    pub fn put(&mut self, (y, x): (usize, usize), image: &Self) {
+        assert!(
+            image.channels == self.channels
+                && y + image.height <= self.height
+                && x + image.width <= self.width
+        );
+        let (pixels, width) = (self.pixels(), self.width);
+        let planes = self.data.chunks_exact_mut(pixels).zip(image.data.chunks_exact(image.pixels()));
+        for (plane, from) in planes {
+            let lines = plane.chunks_exact_mut(width).skip(y).zip(from.chunks_exact(image.width));
+            lines.for_each(|(line, from)| line[x..x + from.len()].copy_from_slice(from));
+        }
+    }
+
+    /// The image, mirror-padded: so many more rows above and below, and columns on the left and on the right. The edge
+    /// pixel is repeated (NumPy's `symmetric`).
     pub fn mirrored(&self, (above, below): (usize, usize), (left, right): (usize, usize)) -> Self {
         let (channels, height, width) = self.shape();
         if above + below + left + right == 0 {
@@ -166,13 +223,9 @@ impl Image {
 }
 
 fn checked_shape(channels: usize, height: usize, width: usize) -> Result<(Channels, usize)> {
-    let kind = match channels {
-        1 => Channels::Grey,
-        3 => Channels::Rgb,
-        _ => {
-            return Err(Error::invalid(format!("an image has 1 (grey) or 3 (RGB) channels, not {channels}")));
-        }
-    };
+    let kind = Channels::from_count(channels).ok_or_else(|| {
+        Error::invalid(format!("an image has 1 (grey) or 3 (RGB) channels, not {channels}"))
+    })?;
     if height == 0 || width == 0 {
         return Err(Error::invalid(format!("an image of {width} x {height} pixels is empty")));
     }

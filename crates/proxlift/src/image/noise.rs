@@ -4,6 +4,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Image;
+use crate::error::check_not_negative;
 use crate::random::{Purpose, stream};
 use crate::{Error, Result};
 
@@ -12,7 +13,7 @@ use crate::{Error, Result};
 /// `index` picks the stream: image `index` of a set gets the same noise whatever was drawn before it and on
 /// however many threads.
 pub fn add_gaussian(clean: &Image, sigma: f32, seed: u64, index: u64) -> Result<Image> {
-    check_sigma(sigma)?;
+    check_sigma(sigma.into())?;
     let mut noisy = clean.clone();
     add_gaussian_in_place(&mut stream(seed, Purpose::ImageNoise, 0, index), sigma, noisy.data_mut());
     Ok(noisy)
@@ -34,13 +35,32 @@ pub fn add_gaussian_in_place(rng: &mut impl Rng, sigma: f32, values: &mut [f32])
     }
 }
 
-/// Refuses a negative, NaN or infinite noise level.
-pub fn check_sigma(sigma: f32) -> Result<()> {
-    if sigma.is_finite() && sigma >= 0.0 {
-        Ok(())
-    } else {
-        Err(Error::invalid(format!(
-            "the noise level sigma is {sigma}; it must be 0 or more, on the scale where white is 1"
-        )))
+/// Refuses a noise level that is negative, NaN or infinite.
+pub fn check_sigma(sigma: f64) -> Result<()> {
+    check_not_negative("the noise level sigma", sigma)
+}
+
+/// [`check_sigma`] for images where white is 1; refuses a level that is meant for another scale, too.
+pub fn check_sigma_below_white(sigma: f64) -> Result<()> {
+    check_sigma(sigma)?;
+    if sigma <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_without_meaning_are_refused() {
+        for bad in [-0.1, f64::NAN, f64::INFINITY] {
+            assert!(check_sigma(bad).is_err() && check_sigma_below_white(bad).is_err(), "{bad}");
+        }
+        assert!(check_sigma(25.0).is_ok() && check_sigma_below_white(0.0).is_ok());
+        assert!(check_sigma_below_white(25.0).unwrap_err().to_string().contains("25/255"));
     }
 }

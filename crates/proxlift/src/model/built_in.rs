@@ -3,9 +3,11 @@
 //! Each is there for grey and for colour pictures. They are files of `crates/proxlift/models`, as `proxlift train`
 //! wrote them; their provenance tells how.
 
-use crate::Result;
 use crate::image::Channels;
 use crate::model::Model;
+use crate::{Error, Result};
+use std::path::Path;
+use std::sync::OnceLock;
 
 /// A trained model within the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +45,40 @@ impl BuiltIn {
         }
     }
 
-    /// The model for pictures with these channels.
+    /// The model for pictures with these channels, read when it is first asked for.
+    pub fn model(self, channels: Channels) -> &'static Model {
+        static MODELS: [OnceLock<Model>; 4] = [const { OnceLock::new() }; 4];
+        let model = &MODELS[2 * self as usize + usize::from(channels == Channels::Rgb)];
+        model.get_or_init(|| {
+            Model::from_bytes(self.bytes(channels)).expect("a test reads all built-in models")
+        })
+    }
+}
+
+impl Model {
+    /// A built-in model for pictures with these channels by its name, or a model file.
+    ///
+    /// ```
+    /// use proxlift::{image::Channels, model::Model};
+    /// assert_eq!(Model::open("small", Channels::Rgb)?.network.architecture().channels, 3);
+    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small and best"));
+    /// # Ok::<(), proxlift::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// When the file within the library is damaged.
-    pub fn load(self, channels: Channels) -> Result<Model> {
-        Model::from_bytes(self.bytes(channels))
+    /// When it is neither.
+    pub fn open(name: &str, channels: Channels) -> Result<Self> {
+        if let Some(built_in) = BuiltIn::named(name) {
+            return Ok(built_in.model(channels).clone());
+        }
+        if !Path::new(name).exists() {
+            let names = BuiltIn::ALL.map(BuiltIn::name).join(" and ");
+            let reason = format!(
+                "there is no such file, and no built-in model of that name; the built-in ones are {names}"
+            );
+            return Err(Error::file(name, reason));
+        }
+        Self::load(name)
     }
 }
 
@@ -58,12 +88,13 @@ mod tests {
 
     #[test]
     fn every_model_is_for_its_pictures_and_knows_its_noise() {
-        for embedded in BuiltIn::ALL {
-            assert_eq!(BuiltIn::named(embedded.name()), Some(embedded));
+        for built_in in BuiltIn::ALL {
+            assert_eq!(BuiltIn::named(built_in.name()), Some(built_in));
             for channels in [Channels::Grey, Channels::Rgb] {
-                let model = embedded.load(channels).unwrap();
+                let model = built_in.model(channels);
                 assert_eq!(model.network.architecture().channels, channels.count());
-                assert!(model.sigma > 0.0, "{embedded:?} {channels:?}");
+                assert!(model.sigma > 0.0, "{built_in:?} {channels:?}");
+                assert_eq!(Model::from_bytes(built_in.bytes(channels)).unwrap(), *model);
             }
         }
         assert_eq!(BuiltIn::named("huge"), None);

@@ -6,6 +6,7 @@
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
 
 use crate::image::io::write_atomically;
+use crate::image::noise::check_sigma;
 use crate::network::{Architecture, Network};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -172,13 +173,6 @@ fn in_order(mut bytes: Vec<u8>) -> Vec<u8> {
         padding.fill(b' ');
     }
     bytes
-}
-
-fn check_sigma(sigma: f64) -> Result<()> {
-    if sigma.is_finite() && sigma >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("the noise level sigma is {sigma}, but it must be zero or more")))
 }
 
 /// A JSON value of the metadata.

@@ -13,6 +13,7 @@
 mod activation;
 mod architecture;
 mod cosine;
+mod describe;
 mod init;
 mod tensors;
 mod unrolling;

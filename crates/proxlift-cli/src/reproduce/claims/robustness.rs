@@ -7,9 +7,9 @@ use super::super::plan::Method;
 use super::super::sections::Material;
 use super::{Claim, all_or_some, slug};
 use crate::chart::{Axis, Chart, Line, Panel, Scale};
-use crate::denoiser::Denoiser;
 use crate::sensitivity::jacobian_norms;
 use crate::train::data::centre;
+use proxlift::Denoiser;
 use proxlift::Result;
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::Image;
@@ -141,7 +141,7 @@ fn norms(all: &Material<'_>, network: &Network<f32>) -> Result<Vec<f64>> {
 /// Mean PSNR on the test images with noise of level `sigma`.
 fn score(all: &Material<'_>, network: &Network<f32>, sigma: f64) -> Result<f64> {
     let noisy = all.pictures.noisy(sigma)?;
-    let estimates = Denoiser::from_network(network.clone(), sigma).denoise_all(&noisy)?;
+    let estimates = Denoiser::from(network.clone()).denoise_all(&noisy)?;
     let scores = all.pictures.test.images().iter().zip(&estimates).map(|(x, e)| psnr(x, e, Peak::ONE));
     Ok(mean(&scores.collect::<Result<Vec<_>>>()?))
 }

@@ -10,7 +10,7 @@ use super::inertia::{Maybe, Replace};
 use super::pairs::stencil::{Progress, Stencil};
 use super::primal::Between;
 use super::scratch::{Batch, Shelf, StripMemory};
-use super::tiles::{Cut, TILE_BYTES, Tiles};
+use crate::engine::{Cut, Tiles};
 use crate::field::{Aligned, Field, Grid};
 use crate::network::{Memory, Network};
 use fearless_simd::{Level, dispatch};
@@ -41,11 +41,8 @@ struct Strip {
 
 impl Inference<'_> {
     /// `output = z - L_K* u_{K-1}` for one sample, in `strips` parts.
-    pub(super) fn image(&self, z: &[f32], grid: Grid, strips: usize, output: &mut [f32]) {
-        // Samples that run at the same time share the memory as they share the threads.
-        let bytes = TILE_BYTES / rayon::current_num_threads().max(strips) * strips;
-        let parts = Tiles::new(self.network.architecture(), grid.height(), grid.width(), bytes);
-        for (rows, columns) in parts.iter() {
+    pub(super) fn image(&self, z: &[f32], grid: Grid, tiles: &Tiles, strips: usize, output: &mut [f32]) {
+        for (rows, columns) in tiles.iter() {
             self.part(z, grid, (rows, columns), strips, output);
         }
     }
@@ -183,16 +180,9 @@ impl Inference<'_> {
 }
 
 impl Cpu {
-    /// The whole network for one part of an image that need not be in memory: `z` holds the pixels around the part,
-    /// and only the wanted ones of `output`, which `rows` and `columns` of `z`'s own pixels tell, are computed.
-    ///
-    /// They have the same bits as in the image denoised at once if `z` holds [`Architecture::receptive_radius`] more
-    /// pixels on every side where the image has them, and begins at an even row of it: see [`Tiles`].
-    ///
-    /// [`Architecture::receptive_radius`]: crate::network::Architecture::receptive_radius
-    ///
-    /// # Panics
-    /// When `z` does not fit the network, `output` does not fit `z`, or the part is not in it.
+    /// [`Engine::denoise_tile`](crate::engine::Engine::denoise_tile). The bits are those of the whole image if `z` holds
+    /// the receptive radius more pixels on every side where the image has them, and begins at an even row of it, since
+    /// rows are computed in pairs.
     pub(super) fn fused_tile(
         &self,
         network: &Network<f32>,

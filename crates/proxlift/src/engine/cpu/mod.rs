@@ -15,8 +15,8 @@ mod primal;
 mod sample;
 mod scratch;
 mod stencil;
-pub mod tiles;
 
+use super::tiles::{TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
 use crate::Result;
 use crate::field::{Field, Grid, LANES};
@@ -38,6 +38,7 @@ use stencil::{Packed, Stencil};
 pub struct Cpu {
     level: Level,
     shelf: Shelf,
+    tile_bytes: usize,
 }
 
 impl Default for Cpu {
@@ -49,12 +50,19 @@ impl Default for Cpu {
 impl Cpu {
     /// An engine for the instruction set of this machine.
     pub fn new() -> Self {
-        Self { level: Level::new(), shelf: Shelf::default() }
+        Self { level: Level::new(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
     }
 
     /// An engine for the least instruction set this build supports: the portable twin of the fast paths.
     pub fn baseline() -> Self {
-        Self { level: Level::baseline(), shelf: Shelf::default() }
+        Self { level: Level::baseline(), ..Self::new() }
+    }
+
+    /// The same, taking about so many bytes for a large image at once, 256 MiB unless this is called. Less memory means
+    /// smaller tiles and more work at their edges.
+    #[must_use]
+    pub fn tile_bytes(self, bytes: usize) -> Self {
+        Self { tile_bytes: bytes, ..self }
     }
 
     fn stencil(&self, theta: &Filters<f32>, grid: Grid) -> Arc<Stencil> {
@@ -175,10 +183,17 @@ impl Engine<f32> for Cpu {
             batch.pack_pairs(network);
             let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
             let strips = rayon::current_num_threads().div_ceil(z.samples().max(1));
+            // Samples that run at the same time share the memory as they share the threads.
+            let bytes = self.tile_bytes / rayon::current_num_threads().max(strips) * strips;
+            let tiles = Tiles::new(network.architecture(), z.grid().height(), z.grid().width(), bytes);
             output.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, output)| {
-                inference.image(z.sample(s), z.grid(), strips, output);
+                inference.image(z.sample(s), z.grid(), &tiles, strips, output);
             });
         });
+    }
+
+    fn tiles(&self, architecture: Architecture, height: usize, width: usize) -> Tiles {
+        Tiles::new(architecture, height, width, self.tile_bytes)
     }
 
     fn denoise_tile(

@@ -35,6 +35,12 @@ pub struct Tiles {
 }
 
 impl Tiles {
+    /// One tile: the whole image.
+    pub fn whole(height: usize, width: usize) -> Self {
+        let all = |length: usize| vec![Cut { wanted: 0..length, around: 0..length }];
+        Self { rows: all(height), columns: all(width) }
+    }
+
     /// Cuts an image so that a part takes about `bytes` ([`TILE_BYTES`]).
     ///
     /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than

@@ -1,0 +1,368 @@
+//! A noisy picture in, a clean one out, in one call: for every front end, and right at every noise level.
+//!
+//! ```text
+//! noise level, given or estimated -> thresholds scaled to it -> tiles that fit the memory -> picture
+//! ```
+//!
+//! A network is trained for one level, `sigma_0`. With all thresholds multiplied by `s`, it is `z -> s G(z / s)`: the
+//! picture is brought to the contrast at which its noise has the level of the training, and back. So thresholds are
+//! multiplied by `sigma / sigma_0`, and a float picture is denoised on whatever scale it has.
+//!
+//! ```
+//! use proxlift::{Denoiser, dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
+//! use proxlift::evaluation::{Peak, psnr};
+//! use proxlift::model::BuiltIn;
+//!
+//! let clean = dead_leaves(1, 0, 96, 96, Channels::Grey)?;
+//! let noisy = add_gaussian(&clean, 0.2, 1, 0)?;
+//! let estimated = Denoiser::best().denoise(&noisy)?;
+//! let given = Denoiser::from(BuiltIn::Small).sigma(0.2).denoise(&noisy)?;
+//! let classical = Denoiser::total_variation().sigma(0.2).denoise(&noisy)?;
+//! for result in [&estimated, &given, &classical] {
+//!     assert!(psnr(&clean, result, Peak::ONE)? > psnr(&clean, &noisy, Peak::ONE)? + 6.0);
+//! }
+//! # Ok::<(), proxlift::Error>(())
+//! ```
+
+mod noise;
+mod pixels;
+mod prepared;
+mod variation;
+
+pub use noise::Noise;
+pub use prepared::{Prepared, Progress};
+
+use crate::engine::{Cpu, Engine};
+use crate::error::check_not_negative;
+use crate::image::io::{Depth, Raster};
+use crate::image::noise::{check_sigma, check_sigma_below_white};
+use crate::image::{Channels, Image};
+use crate::model::{BuiltIn, Model, Provenance};
+use crate::network::Network;
+use crate::{Error, Result};
+use pixels::Pixels;
+use prepared::Work;
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// An engine that several denoisers may share.
+pub type SharedEngine = Arc<dyn Engine<f32>>;
+
+/// Removes noise from pictures: a trained network, or total variation.
+///
+/// Made once, used for many pictures: it holds an engine, which keeps its memory from one picture to the next. A clone
+/// is cheap and shares model and engine.
+#[derive(Clone)]
+pub struct Denoiser {
+    method: Method,
+    level: Level,
+    strength: f64,
+    clip: bool,
+    engine: SharedEngine,
+}
+
+#[derive(Clone)]
+enum Method {
+    BuiltIn(BuiltIn),
+    Model(Arc<Model>),
+    TotalVariation { lambda: Option<f64> },
+}
+
+/// The noise level to denoise for.
+#[derive(Clone, Copy)]
+enum Level {
+    Estimated,
+    Given(f64),
+    AsTrained,
+}
+
+/// Pixels of a picture that keeps all threads busy through a network: what one thread does before and after is little
+/// beside it, and several such pictures at once would take too much memory.
+const LARGE: usize = 1 << 20;
+
+/// Float pictures beyond this value are on another scale than `[0, 1]`.
+const ANOTHER_SCALE: f32 = 4.0;
+
+impl From<Method> for Denoiser {
+    fn from(method: Method) -> Self {
+        Self { method, level: Level::Estimated, strength: 1.0, clip: false, engine: Arc::new(Cpu::new()) }
+    }
+}
+
+impl From<BuiltIn> for Denoiser {
+    /// A built-in network; the one for grey or for colour pictures is chosen by the picture.
+    fn from(model: BuiltIn) -> Self {
+        Method::BuiltIn(model).into()
+    }
+}
+
+impl From<Model> for Denoiser {
+    /// A network of one's own. One for grey pictures takes the channels of a colour picture one by one. If its `sigma` is
+    /// 0, the level that it was trained for is not known: then it is used as it is.
+    fn from(model: Model) -> Self {
+        Method::Model(Arc::new(model)).into()
+    }
+}
+
+impl From<Network<f32>> for Denoiser {
+    /// A network as it is, whatever it was trained for.
+    fn from(network: Network<f32>) -> Self {
+        Model { network, sigma: 0.0, provenance: Provenance::new() }.into()
+    }
+}
+
+impl Denoiser {
+    /// The best built-in network.
+    pub fn best() -> Self {
+        BuiltIn::Best.into()
+    }
+
+    /// Total variation (Rudin, Osher, Fatemi 1992): isotropic, over all channels jointly in colour. Its weight follows
+    /// the noise level.
+    pub fn total_variation() -> Self {
+        Method::TotalVariation { lambda: None }.into()
+    }
+
+    /// Total variation with the weight `lambda` in `1/2 ||x - z||^2 + lambda TV(x)`, whatever the noise level.
+    pub fn total_variation_with(lambda: f64) -> Self {
+        Method::TotalVariation { lambda: Some(lambda) }.into()
+    }
+
+    /// A built-in model by its name, or a model file.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn open(name: &str) -> Result<Self> {
+        match BuiltIn::named(name) {
+            Some(model) => Ok(model.into()),
+            None => Ok(Model::open(name, Channels::Grey)?.into()),
+        }
+    }
+
+    /// Denoises for noise of the standard deviation `sigma`, on the scale of the picture, instead of estimating it.
+    #[must_use]
+    pub fn sigma(self, sigma: f64) -> Self {
+        Self { level: Level::Given(sigma), ..self }
+    }
+
+    /// Leaves the thresholds of a network as they were trained, whatever the noise.
+    #[must_use]
+    pub fn as_trained(self) -> Self {
+        Self { level: Level::AsTrained, ..self }
+    }
+
+    /// Denoises more (above 1) or less (below 1); 0 leaves pictures as they are.
+    #[must_use]
+    pub fn strength(self, strength: f64) -> Self {
+        Self { strength, ..self }
+    }
+
+    /// Clips results to `[0, 1]`, or not, as unless this is called.
+    #[must_use]
+    pub fn clipped(self, clip: bool) -> Self {
+        Self { clip, ..self }
+    }
+
+    /// Computes with another engine, which may be shared.
+    #[must_use]
+    pub fn engine(self, engine: SharedEngine) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// The only kind of picture that it was made for; a built-in model is there for both.
+    pub fn channels(&self) -> Option<Channels> {
+        match &self.method {
+            Method::Model(model) => Channels::from_count(model.network.architecture().channels),
+            Method::BuiltIn(_) | Method::TotalVariation { .. } => None,
+        }
+    }
+
+    /// The level that its network was trained for, where there is one and it is known.
+    pub fn trained_sigma(&self, channels: Channels) -> Option<f64> {
+        self.model(channels).map(|model| model.sigma).filter(|&sigma| sigma > 0.0)
+    }
+
+    /// Whether one picture already keeps all threads busy.
+    pub fn is_parallel(&self) -> bool {
+        !matches!(self.method, Method::TotalVariation { .. })
+    }
+
+    /// In a line for people: what denoises pictures with these channels.
+    pub fn describe(&self, channels: Channels) -> String {
+        let given = if let Level::Given(sigma) = self.level { Some(sigma) } else { None };
+        match self.model(channels) {
+            None => match self.weight(channels, given) {
+                Some(lambda) => format!("total variation, lambda {lambda:.4}"),
+                None => "total variation".into(),
+            },
+            Some(model) => match self.scale(model, given) {
+                1.0 => format!("network with {}", model.network),
+                scale => format!(
+                    "network with {}, trained for sigma {:.4}, thresholds times {scale:.3}",
+                    model.network, model.sigma
+                ),
+            },
+        }
+    }
+
+    /// Checks the settings: every call does, and a front end may before it starts.
+    ///
+    /// # Errors
+    /// When a number is negative or not finite, or a level was given for a network that does not know its own.
+    pub fn check(&self) -> Result<()> {
+        check_not_negative("the strength", self.strength)?;
+        if let Method::TotalVariation { lambda: Some(lambda) } = self.method {
+            check_not_negative("lambda", self.strength * lambda)?;
+        }
+        match (self.level, &self.method) {
+            (Level::Given(_), Method::Model(model)) if model.sigma == 0.0 => Err(Error::invalid(
+                "the model does not say which noise level it was trained for (its sigma is 0), so it cannot be \
+                 adapted to one: leave sigma out, and use the strength",
+            )),
+            (Level::Given(sigma), _) => check_sigma(sigma),
+            _ => Ok(()),
+        }
+    }
+
+    /// Denoises a picture in memory.
+    ///
+    /// # Errors
+    /// When a setting is out of range, a value is not finite, or a network for colour is given a grey picture.
+    pub fn denoise(&self, noisy: &Image) -> Result<Image> {
+        noisy.check_finite()?;
+        self.ready(noisy, false)?.image(noisy)
+    }
+
+    /// [`Denoiser::denoise`] for several pictures: at once, but large ones, each of which keeps all threads busy, one
+    /// after the other.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`].
+    pub fn denoise_all(&self, noisy: &[Image]) -> Result<Vec<Image>> {
+        if self.is_parallel() && noisy.iter().any(|image| image.pixels() > LARGE) {
+            noisy.iter().map(|image| self.denoise(image)).collect()
+        } else {
+            noisy.par_iter().map(|image| self.denoise(image)).collect()
+        }
+    }
+
+    /// Denoises a picture of any size in place, in the depth of its file, and returns the noise level that it was
+    /// denoised for, where there is one. Integers are clipped to what they hold, floats never; alpha and metadata stay.
+    ///
+    /// A network takes little memory beside the picture itself, total variation 32 bytes a sample. `progress` is told
+    /// how many tiles are done, and of how many; it may end the work.
+    ///
+    /// ```
+    /// # use proxlift::{Denoiser, dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
+    /// # use proxlift::image::io::{Depth, Picture, Raster};
+    /// use std::ops::ControlFlow;
+    /// # let noisy = add_gaussian(&dead_leaves(1, 0, 64, 64, Channels::Rgb)?, 0.1, 1, 0)?;
+    /// # let mut raster = Raster::of_picture(&Picture::new(noisy, Depth::Eight))?; // io::read_raster(path, &limits)?
+    /// let noise = Denoiser::best().denoise_raster(&mut raster, &mut |done, all| {
+    ///     eprintln!("{done} of {all} tiles");
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert!((noise.unwrap().sigma - 0.1).abs() < 0.01);
+    /// # Ok::<(), proxlift::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`]; when `progress` ends the work, which leaves the picture denoised in part; and when total
+    /// variation would take too much memory.
+    pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<Option<Noise>> {
+        let ready = self.prepare(raster)?;
+        ready.denoise_raster(raster, progress)?;
+        Ok(ready.noise)
+    }
+
+    /// The first half of [`Denoiser::denoise_raster`]: settles the noise level and adapts the network to it. A front end
+    /// with many pictures does this for one while another one is denoised.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`].
+    pub fn prepare(&self, raster: &Raster) -> Result<Prepared<'_>> {
+        let white_is_one = raster.depth() != Depth::Float;
+        if let (Level::Given(sigma), true) = (self.level, white_is_one) {
+            check_sigma_below_white(sigma)?;
+        }
+        let ready = self.ready(raster, white_is_one)?;
+        if !white_is_one && self.is_parallel() && ready.noise.is_none() {
+            let largest = raster.largest();
+            if largest > ANOTHER_SCALE {
+                tracing::warn!(
+                    "values reach {largest}, but the network is for pictures where white is 1 and is used as it was \
+                     trained: scale the picture to [0, 1] first"
+                );
+            }
+        }
+        Ok(ready)
+    }
+
+    fn ready(&self, picture: &impl Pixels, white_is_one: bool) -> Result<Prepared<'_>> {
+        self.check()?;
+        let channels = picture.kind();
+        let noise = match (self.level, self.model(channels), &self.method) {
+            (Level::Given(sigma), ..) => Some(Noise::given(sigma, white_is_one)),
+            (Level::AsTrained, Some(_), _) | (_, None, Method::TotalVariation { lambda: Some(_) }) => None,
+            (_, Some(model), _) if model.sigma == 0.0 => None,
+            _ => Some(Noise::estimate(picture, white_is_one)),
+        };
+        let sigma = noise.map(|noise| noise.sigma);
+        let work = match self.model(channels) {
+            None => Work::TotalVariation(self.weight(channels, sigma).unwrap_or(0.0) as f32),
+            Some(model) => {
+                check_channels(&model.network, channels)?;
+                adapt(&model.network, self.scale(model, sigma))?
+            }
+        };
+        Ok(Prepared { work, clip: self.clip, noise, engine: &*self.engine })
+    }
+
+    /// The model for pictures with these channels.
+    fn model(&self, channels: Channels) -> Option<&Model> {
+        match &self.method {
+            Method::BuiltIn(model) => Some(model.model(channels)),
+            Method::Model(model) => Some(model),
+            Method::TotalVariation { .. } => None,
+        }
+    }
+
+    /// What the thresholds of a model are multiplied by, for noise of level `sigma` or as it was trained.
+    fn scale(&self, model: &Model, sigma: Option<f64>) -> f64 {
+        let other = sigma.filter(|&sigma| sigma != model.sigma && model.sigma > 0.0);
+        self.strength * other.map_or(1.0, |sigma| sigma / model.sigma)
+    }
+
+    /// The weight of total variation, if it was given or follows from the noise.
+    fn weight(&self, channels: Channels, sigma: Option<f64>) -> Option<f64> {
+        let given = if let Method::TotalVariation { lambda } = self.method { lambda } else { None };
+        let lambda = given.or(sigma.map(|sigma| variation::lambda_per_sigma(channels) * sigma))?;
+        Some(self.strength * lambda)
+    }
+}
+
+/// The network with its thresholds multiplied by `scale`; none at 0, where it would still do what its outermost slopes
+/// say.
+fn adapt(network: &Network<f32>, scale: f64) -> Result<Work<'_>> {
+    if scale == 0.0 {
+        return Ok(Work::Nothing);
+    }
+    let mut network = Cow::Borrowed(network);
+    if scale != 1.0 {
+        network.to_mut().scale_thresholds(scale as f32);
+        network.validate().map_err(|_| {
+            Error::invalid(format!("thresholds times {scale:e} are more than numbers of 32 bits can hold"))
+        })?;
+    }
+    Ok(Work::Network(network))
+}
+
+fn check_channels(network: &Network<f32>, channels: Channels) -> Result<()> {
+    if channels.count() >= network.architecture().channels {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "the picture is grey, but the model was trained on colour: use a grey model or convert the picture to RGB",
+    ))
+}

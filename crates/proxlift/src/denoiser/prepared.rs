@@ -1,0 +1,193 @@
+//! One picture through a network, tile by tile: never more of it in floats than a tile that fits the memory.
+//!
+//! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
+//! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
+
+use super::noise::Noise;
+use super::pixels::Pixels;
+use super::variation;
+use crate::engine::{Cut, Engine, Tiles};
+use crate::field::Field;
+use crate::image::Image;
+use crate::image::io::Raster;
+use crate::network::Network;
+use crate::{Error, Result};
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Range};
+
+/// Told how many tiles are done, and of how many; ends the work if it breaks.
+pub type Progress<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + 'a;
+
+/// A [`Denoiser`](super::Denoiser) that has settled the noise level of a picture and is ready for it.
+pub struct Prepared<'a> {
+    pub(super) work: Work<'a>,
+    pub(super) clip: bool,
+    /// The level that the picture will be denoised for, unless a network is used as it was trained or total variation
+    /// has a weight of its own.
+    pub noise: Option<Noise>,
+    pub(super) engine: &'a dyn Engine<f32>,
+}
+
+/// What is done to a picture.
+pub(super) enum Work<'a> {
+    Nothing,
+    Network(Cow<'a, Network<f32>>),
+    TotalVariation(f32),
+}
+
+impl Prepared<'_> {
+    /// The second half of [`Denoiser::denoise_raster`](super::Denoiser::denoise_raster).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
+        match &self.work {
+            Work::Nothing => Ok(()),
+            Work::Network(network) => self.pass(network, raster).raster(raster, progress),
+            Work::TotalVariation(lambda) => {
+                variation::check_memory(raster.kind(), raster.size())?;
+                step(progress, 0, 1)?;
+                let noisy = raster.crop(0..raster.height(), 0..raster.width());
+                raster.put((0, 0), &clipped(variation::denoise(&noisy, *lambda)?, self.clip));
+                step(progress, 1, 1)
+            }
+        }
+    }
+
+    /// The same for an image in memory.
+    pub(super) fn image(&self, noisy: &Image) -> Result<Image> {
+        match &self.work {
+            Work::Nothing => Ok(noisy.clone()),
+            Work::Network(network) => self.pass(network, noisy).image(noisy),
+            Work::TotalVariation(lambda) => {
+                variation::check_memory(noisy.kind(), noisy.size())?;
+                Ok(clipped(variation::denoise(noisy, *lambda)?, self.clip))
+            }
+        }
+    }
+
+    fn pass<'b>(&'b self, network: &'b Network<f32>, picture: &impl Pixels) -> Pass<'b> {
+        let (size, border) = (picture.size(), 2 * network.border);
+        let tiles = self.engine.tiles(network.architecture(), size.0 + border, size.1 + border);
+        Pass { engine: self.engine, network, size, tiles, clip: self.clip }
+    }
+}
+
+fn step(progress: &mut Progress<'_>, done: usize, all: usize) -> Result<()> {
+    match progress(done, all) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Cancelled),
+    }
+}
+
+fn clipped(mut image: Image, clip: bool) -> Image {
+    if clip {
+        image.data_mut().iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
+    }
+    image
+}
+
+/// A network on its way over a picture.
+struct Pass<'a> {
+    engine: &'a dyn Engine<f32>,
+    network: &'a Network<f32>,
+    /// Of the picture.
+    size: (usize, usize),
+    /// Of the picture with its border.
+    tiles: Tiles,
+    clip: bool,
+}
+
+/// Rows or columns of a tile, as those of the picture.
+struct Span {
+    /// Those that the tile computes.
+    wanted: Range<usize>,
+    /// Those that it sees.
+    seen: Range<usize>,
+    /// How many mirrored ones it sees before and after them.
+    mirrored: (usize, usize),
+}
+
+impl Span {
+    /// Of a picture with `length` rows or columns, that the network is given with a `border` on both sides.
+    fn new(cut: &Cut, length: usize, border: usize) -> Self {
+        let inside = |range: &Range<usize>| {
+            range.start.saturating_sub(border)..(range.end.saturating_sub(border)).min(length)
+        };
+        let before = border.saturating_sub(cut.around.start);
+        let after = cut.around.end.saturating_sub(border + length);
+        Self { wanted: inside(&cut.wanted), seen: inside(&cut.around), mirrored: (before, after) }
+    }
+
+    /// The wanted ones, counted from the first that the tile sees, mirrored ones included.
+    fn inside(&self) -> Range<usize> {
+        let start = self.mirrored.0 + self.wanted.start - self.seen.start;
+        start..start + self.wanted.len()
+    }
+}
+
+impl Pass<'_> {
+    fn image(&self, noisy: &Image) -> Result<Image> {
+        let mut result = noisy.clone();
+        for (rows, columns) in self.tiles.iter() {
+            let (rows, columns) = self.spans(rows, columns);
+            let tile = self.tile(noisy, &rows, &columns)?;
+            result.put((rows.wanted.start, columns.wanted.start), &tile);
+        }
+        Ok(result)
+    }
+
+    /// In place, with two copies of a row of tiles in the depth of the picture.
+    fn raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
+        let mut done = 0;
+        step(progress, done, self.tiles.count())?;
+        // The rows above are needed as they were by the tiles below them, which see no further than one row of tiles.
+        let mut above: Option<(usize, Raster)> = None;
+        for rows in self.tiles.rows() {
+            let wanted = Span::new(rows, self.size.0, self.network.border).wanted;
+            let mut result = raster.rows(wanted.clone());
+            for columns in self.tiles.columns() {
+                let (rows, columns) = self.spans(rows, columns);
+                let tile = self.tile(raster, &rows, &columns)?;
+                result.put((0, columns.wanted.start), &tile);
+                done += 1;
+                step(progress, done, self.tiles.count())?;
+            }
+            if let Some((y, result)) = above.replace((wanted.start, result)) {
+                raster.put_rows(y, &result);
+            }
+        }
+        if let Some((y, result)) = above {
+            raster.put_rows(y, &result);
+        }
+        Ok(())
+    }
+
+    fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
+        let border = self.network.border;
+        (Span::new(rows, self.size.0, border), Span::new(columns, self.size.1, border))
+    }
+
+    /// The pixels that a tile wants, denoised. A network for grey pictures takes the channels of a colour picture as so
+    /// many samples.
+    fn tile(&self, picture: &impl Pixels, rows: &Span, columns: &Span) -> Result<Image> {
+        let architecture = self.network.architecture();
+        let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
+        let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
+        let grid = architecture.grid(noisy.height(), noisy.width())?;
+        let samples = noisy.channels() / architecture.channels;
+        let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
+        drop(noisy);
+        let mut output = Field::zeros(samples, architecture.channels, grid);
+        let wanted = (rows.inside(), columns.inside());
+        self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
+        let data = output.crop(wanted.0, wanted.1);
+        if data.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid(
+                "the network gives a number that is not finite: the model is damaged",
+            ));
+        }
+        let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
+        Ok(clipped(tile, self.clip))
+    }
+}
