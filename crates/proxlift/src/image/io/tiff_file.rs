@@ -1,6 +1,6 @@
 //! TIFF, through the `tiff` crate: 8 and 16 bits and 32-bit float, grey and RGB, alpha, planar or not.
 
-use std::io::{BufRead, BufWriter, Seek, Write};
+use std::io::{Seek, Write};
 
 use ::tiff::ColorType;
 use ::tiff::decoder::{Decoder, DecodingResult, DecodingSampleType, Limits as TiffLimits};
@@ -8,10 +8,11 @@ use ::tiff::encoder::colortype::{self, ColorType as Encoded};
 use ::tiff::encoder::{TiffEncoder, TiffKind, TiffKindBig, TiffKindStandard, TiffValue};
 use ::tiff::tags::{ExtraSamples, PlanarConfiguration, Tag};
 
+use super::common::{Source, Target, cut_short};
 use super::samples::Samples;
 use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 
-pub(super) fn decode(reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
+pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let mut within = TiffLimits::default();
     within.decoding_buffer_size = usize::try_from(allowance.limits.max_bytes).unwrap_or(usize::MAX);
     within.intermediate_buffer_size = within.decoding_buffer_size;
@@ -88,19 +89,17 @@ fn woven<T: Copy, U>(samples: &[T], planes: usize, value: impl Fn(T) -> U) -> Ve
     (0..pixels * planes).map(|i| value(samples[i % planes * pixels + i / planes])).collect()
 }
 
-pub(super) fn encode(raster: &Raster, file: impl Write + Seek) -> Decoded<()> {
+pub(super) fn encode(raster: &Raster, file: &mut dyn Target) -> Decoded<()> {
     if raster.metadata.exif.is_some() {
         tracing::info!("TIFF is written without the EXIF block");
     }
-    let mut file = BufWriter::new(file);
     // Offsets of the classic format have 32 bits.
     if (raster.samples().bytes().len() as u64) < u64::from(u32::MAX) - (1 << 24) {
-        let encoder = TiffEncoder::<_, TiffKindStandard>::new_generic(&mut file).map_err(why)?;
-        encode_as(raster, encoder)?;
+        let encoder = TiffEncoder::<_, TiffKindStandard>::new_generic(file).map_err(why)?;
+        encode_as(raster, encoder)
     } else {
-        encode_as(raster, TiffEncoder::<_, TiffKindBig>::new_generic(&mut file).map_err(why)?)?;
+        encode_as(raster, TiffEncoder::<_, TiffKindBig>::new_generic(file).map_err(why)?)
     }
-    file.flush().map_err(|e| e.to_string())
 }
 
 fn encode_as<W: Write + Seek, K: TiffKind>(raster: &Raster, encoder: TiffEncoder<W, K>) -> Decoded<()> {
@@ -136,9 +135,7 @@ where
 
 fn why(error: ::tiff::TiffError) -> String {
     match error {
-        ::tiff::TiffError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "the file is truncated".into()
-        }
+        ::tiff::TiffError::IoError(e) => cut_short(&e),
         other => other.to_string(),
     }
 }
