@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use jpeg_encoder::{ColorType, Encoder};
+use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, rgb_to_ycbcr};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::errors::DecodeErrors;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -26,7 +26,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     }
     let options =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes.as_slice()), options);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_headers().map_err(why)?;
     let (width, height) = decoder.dimensions().ok_or("the JPEG has no header")?;
     let grey = decoder.input_colorspace() == Some(ColorSpace::Luma);
@@ -53,6 +53,41 @@ fn why(error: DecodeErrors) -> String {
     format!("the JPEG cannot be decoded: {error}")
 }
 
+/// The samples of a picture without alpha.
+struct Pixels<'a> {
+    samples: &'a [u8],
+    grey: bool,
+    width: u16,
+    height: u16,
+}
+
+/// One type for grey and RGB, so that the encoder is compiled once.
+impl ImageBuffer for Pixels<'_> {
+    fn get_jpeg_color_type(&self) -> JpegColorType {
+        if self.grey { JpegColorType::Luma } else { JpegColorType::Ycbcr }
+    }
+
+    fn width(&self) -> u16 {
+        self.width
+    }
+
+    fn height(&self) -> u16 {
+        self.height
+    }
+
+    fn fill_buffers(&self, y: u16, buffers: &mut [Vec<u8>; 4]) {
+        let row = usize::from(self.width) * if self.grey { 1 } else { 3 };
+        let samples = &self.samples[usize::from(y) * row..][..row];
+        if self.grey {
+            return buffers[0].extend_from_slice(samples);
+        }
+        for &[red, green, blue] in samples.as_chunks::<3>().0 {
+            let (y, cb, cr) = rgb_to_ycbcr(red, green, blue);
+            buffers.iter_mut().zip([y, cb, cr]).for_each(|(buffer, value)| buffer.push(value));
+        }
+    }
+}
+
 /// Encodes a picture without alpha.
 pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {
     let side = |length: usize| u16::try_from(length).map_err(|e| e.to_string());
@@ -67,10 +102,8 @@ pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {
         Some(exif) => encoder.add_exif_metadata(exif).map_err(|e| e.to_string())?,
         None => {}
     }
-    let colours = match raster.kind() {
-        Channels::Grey => ColorType::Luma,
-        Channels::Rgb => ColorType::Rgb,
-    };
+    let samples = &raster.eight();
     let (width, height) = (side(raster.width())?, side(raster.height())?);
-    encoder.encode(&raster.eight(), width, height, colours).map_err(|e| e.to_string())
+    let pixels = Pixels { samples, grey: raster.kind() == Channels::Grey, width, height };
+    encoder.encode_image(pixels).map_err(|e| e.to_string())
 }
