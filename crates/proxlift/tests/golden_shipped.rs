@@ -3,12 +3,13 @@
 //!
 //! `reference/shipped.py` made the results.
 
-use proxlift::denoise::denoise_image;
+use proxlift::Denoiser;
 use proxlift::engine::{Cpu, Engine, Reference};
 use proxlift::image::{Channels, Image};
 use proxlift::laws::max_relative_difference;
-use proxlift::model::{BuiltIn, Model};
+use proxlift::model::BuiltIn;
 use safetensors::SafeTensors;
+use std::sync::Arc;
 
 const HEIGHT: usize = 24;
 const WIDTH: usize = 20;
@@ -38,21 +39,21 @@ fn golden(name: &str) -> Vec<f32> {
 
 #[test]
 fn every_built_in_model_gives_the_golden_picture() {
-    let (engines, mut worst): ([&dyn Engine<f32>; 3], f64) =
-        ([&Cpu::new(), &Cpu::baseline(), &Reference], 0.0);
+    let engines: [Arc<dyn Engine<f32>>; 3] =
+        [Arc::new(Cpu::new()), Arc::new(Cpu::baseline()), Arc::new(Reference)];
+    let mut worst: f64 = 0.0;
     for (colour, channels) in [("grey", Channels::Grey), ("colour", Channels::Rgb)] {
         for built_in in BuiltIn::ALL {
             let name = format!("{colour}-{}", built_in.name());
-            let Model { network, .. } = built_in.load(channels).unwrap();
+            let trained = built_in.model(channels).sigma;
             for (noise, name) in [(1.0, name.clone()), (2.0, name + " at twice the noise")] {
                 if noise > 1.0 && channels == Channels::Rgb {
                     continue;
                 }
-                let mut network = network.clone();
-                network.scale_thresholds(noise);
-                for engine in engines {
+                for engine in &engines {
                     let noisy = picture(channels.count());
-                    let output = denoise_image(engine, &network, &noisy).unwrap();
+                    let denoiser = Denoiser::from(built_in).sigma(noise * trained).engine(engine.clone());
+                    let output = denoiser.denoise(&noisy).unwrap();
                     let off = max_relative_difference(output.data(), &golden(&name));
                     assert!(off < 1e-5, "{name}, {}: off by {off:e}", engine.name());
                     worst = worst.max(off);

@@ -1,17 +1,18 @@
 //! The vector kernel of the weight gradients.
 
-use super::kernels::load;
+use super::level::dispatch;
+use super::vectors::load;
 use crate::field::LANES;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
 /// Pixels that a correlation adds up in one go; its partial sums bound the rounding error on large images.
 const CHUNK: usize = 4096;
 
 /// `gradient[j,t] += scale sum_p d_j(p) x(offset_t + p)` over a plane of `len` numbers.
-#[inline(always)]
-pub(super) fn correlate<S: Simd>(
-    simd: S,
+#[inline(never)]
+pub(super) fn correlate(
+    level: Level,
     scale: f32,
     d: &[f32],
     (x, offsets): (&[f32], &[usize]),
@@ -20,6 +21,18 @@ pub(super) fn correlate<S: Simd>(
 ) {
     let largest = offsets.iter().max().copied().unwrap_or(0);
     assert!(len.is_multiple_of(LANES) && largest + len <= x.len());
+    dispatch!(level, simd => correlate_chunks(simd, scale, d, (x, offsets), len, gradient));
+}
+
+#[inline(always)]
+fn correlate_chunks<S: Simd>(
+    simd: S,
+    scale: f32,
+    d: &[f32],
+    (x, offsets): (&[f32], &[usize]),
+    len: usize,
+    gradient: &mut [f32],
+) {
     for start in (0..len).step_by(CHUNK) {
         let range = start..len.min(start + CHUNK);
         let features = d.len() / len;

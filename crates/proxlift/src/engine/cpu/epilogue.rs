@@ -1,39 +1,52 @@
-//! What the fused kernels do to a vector before it leaves the registers: layers forward, and the reverse rules.
+//! Where the sums of a convolution start from, and what becomes of them.
 
 // Iterators over arrays of vectors would move these through memory.
 #![allow(clippy::needless_range_loop)]
 
-use super::activation::{Activation, Learn, PackedActivation};
-use super::inertia::{Carry, Inertia, Keep, Maybe, Replace};
-use super::kernels::{Epilogue, Fused, load, prefetch, store};
+use super::activation::Clip;
+use super::vectors::{load, prefetch, store};
 use crate::engine::ReverseRule;
 use crate::field::LANES;
 use fearless_simd::{Simd, prelude::*};
 
-/// Numbers from a vector to the one that is needed a block of pixels later.
-const AHEAD: usize = 2 * LANES;
+/// Where sums start from and where they go, one vector of a row, which is a feature or a tap, at a time.
+///
+/// # Safety
+/// [`source`](Epilogue::source) and [`planes`](Epilogue::planes) have at least [`len`](Epilogue::len) numbers, whenever
+/// they are asked, and no other method touches memory outside its bounds as long as its own conditions hold: the kernels
+/// check `len` and `rows` once, and nothing after that.
+pub(super) unsafe trait Epilogue {
+    /// What sums start from, if not from zero: the features before a layer, which its adjoint reads too.
+    fn source(&self) -> Option<&[f32]>;
 
-/// `out = sum` from zero: the planes of the taps, or the first layer.
-pub(super) struct Assign<'a>(pub &'a mut [f32]);
+    /// The planes that it writes and whose gaps are to be zero afterwards.
+    fn planes(&mut self) -> &mut [f32];
 
-impl Epilogue for Assign<'_> {
-    fn planes(&mut self) -> &mut [f32] {
-        self.0
-    }
+    /// Numbers that may be touched.
+    fn len(&self) -> usize;
 
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
+    /// Rows that it knows what to do with.
     fn rows(&self) -> usize {
         usize::MAX
     }
 
+    /// What the sum of the lanes from `at` on starts from.
+    ///
+    /// # Safety
+    /// These lanes are before [`Epilogue::len`].
     #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, _: usize) -> S::f32s {
-        S::f32s::splat(simd, 0.0)
+    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
+        match self.source() {
+            // SAFETY: the source has so many numbers.
+            Some(source) => unsafe { load(simd, source, at) },
+            None => S::f32s::splat(simd, 0.0),
+        }
     }
 
+    /// Takes the sums of row `row`, still in registers, for `N` vectors from each `at` on.
+    ///
+    /// # Safety
+    /// These lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
         &mut self,
@@ -42,30 +55,114 @@ impl Epilogue for Assign<'_> {
         at: [usize; P],
         sums: [[S::f32s; N]; P],
     ) {
-        for p in 0..P {
-            for n in 0..N {
-                // SAFETY: the caller's promise.
-                unsafe { store::<S>(sums[p][n], self.0, at[p] + n * S::f32s::LEN) };
-            }
+        // SAFETY: the planes have so many numbers.
+        unsafe { store_row::<S, P, N>(self.planes(), at, sums) };
+    }
+
+    /// What is left to do with row `row` when all rows have finished these vectors, which are still in the nearest
+    /// cache. It is compiled once where [`Epilogue::finish`] is compiled for every shape of a register block.
+    ///
+    /// # Safety
+    /// As for [`Epilogue::finish`].
+    #[inline(always)]
+    unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, _: S, _: usize, _: [usize; P]) {}
+}
+
+/// Writes the vectors of a row.
+///
+/// # Safety
+/// The lanes from each `at` on are inside `planes`.
+#[inline(always)]
+pub(super) unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
+    planes: &mut [f32],
+    at: [usize; P],
+    sums: [[S::f32s; N]; P],
+) {
+    for p in 0..P {
+        for n in 0..N {
+            // SAFETY: the caller's promise.
+            unsafe { store::<S>(sums[p][n], planes, at[p] + n * S::f32s::LEN) };
         }
     }
 }
 
-/// `u <- s(u + sum)` in place: a layer of inference, or, with [`Identity`], the pull-back. With inertia, what is in place
-/// is `y`.
-pub(super) struct InPlace<'a, A, const GENERAL: bool> {
-    pub u: &'a mut [f32],
-    pub activation: A,
-    pub inertia: Maybe<Replace<'a>, GENERAL>,
-}
+/// `out = sum` from zero: the planes of the taps, or the first layer.
+pub(super) struct Assign<'a>(pub &'a mut [f32]);
 
-impl<A: Activation, const GENERAL: bool> Fused for InPlace<'_, A, GENERAL> {
-    fn source(&self) -> &[f32] {
-        self.u
+// SAFETY: both are the slice itself.
+unsafe impl Epilogue for Assign<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        None
+    }
+
+    #[inline(always)]
+    fn planes(&mut self) -> &mut [f32] {
+        self.0
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
     }
 }
 
-impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
+/// `u <- u + sum` in place: the pull-back.
+pub(super) struct AddTo<'a>(pub &'a mut [f32]);
+
+// SAFETY: both are the slice itself.
+unsafe impl Epilogue for AddTo<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        Some(self.0)
+    }
+
+    #[inline(always)]
+    fn planes(&mut self) -> &mut [f32] {
+        self.0
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// `v = u + sum`: the affine part of a layer of a batch.
+pub(super) struct WriteTo<'a> {
+    pub u: &'a [f32],
+    pub v: &'a mut [f32],
+}
+
+// SAFETY: `len` is that of the shorter slice.
+unsafe impl Epilogue for WriteTo<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        Some(self.u)
+    }
+
+    #[inline(always)]
+    fn planes(&mut self) -> &mut [f32] {
+        self.v
+    }
+
+    fn len(&self) -> usize {
+        self.u.len().min(self.v.len())
+    }
+}
+
+/// `u <- clip(u + sum)` in place: a layer of inference of the paper's network.
+pub(super) struct ClipInPlace<'a> {
+    pub u: &'a mut [f32],
+    pub clip: Clip<'a>,
+}
+
+// SAFETY: source and planes are the same slice, and `rows` is the number of thresholds.
+unsafe impl Epilogue for ClipInPlace<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        Some(self.u)
+    }
+
+    #[inline(always)]
     fn planes(&mut self) -> &mut [f32] {
         self.u
     }
@@ -75,13 +172,7 @@ impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
     }
 
     fn rows(&self) -> usize {
-        self.activation.features()
-    }
-
-    #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
-        // SAFETY: the caller's promise.
-        unsafe { load(simd, self.u, at) }
+        self.clip.features()
     }
 
     #[inline(always)]
@@ -93,82 +184,26 @@ impl<A: Activation, const GENERAL: bool> Epilogue for InPlace<'_, A, GENERAL> {
         sums: [[S::f32s; N]; P],
     ) {
         // SAFETY: the caller's promise.
-        unsafe {
-            let u = self.activation.apply(simd, row, sums);
-            for p in 0..P {
-                for n in 0..N {
-                    let at = at[p] + n * S::f32s::LEN;
-                    store::<S>(self.inertia.pass(simd, at, u[p][n]), self.u, at);
-                }
-            }
-        }
+        unsafe { store_row::<S, P, N>(self.u, at, self.clip.apply(simd, row, sums)) };
     }
 }
 
-/// `v = u + sum`, elsewhere: a block of a batch.
-pub(super) struct Apart<'a> {
-    pub u: &'a [f32],
-    pub v: &'a mut [f32],
-}
-
-impl Fused for Apart<'_> {
-    fn source(&self) -> &[f32] {
-        self.u
-    }
-}
-
-impl Epilogue for Apart<'_> {
-    fn planes(&mut self) -> &mut [f32] {
-        self.v
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len())
-    }
-
-    fn rows(&self) -> usize {
-        usize::MAX
-    }
-
-    #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
-        // SAFETY: the caller's promise.
-        unsafe { load(simd, self.u, at) }
-    }
-
-    #[inline(always)]
-    unsafe fn finish<S: Simd, const P: usize, const N: usize>(
-        &mut self,
-        _: S,
-        _: usize,
-        at: [usize; P],
-        sums: [[S::f32s; N]; P],
-    ) {
-        for p in 0..P {
-            for n in 0..N {
-                // SAFETY: the caller's promise.
-                unsafe { store::<S>(sums[p][n], self.v, at[p] + n * S::f32s::LEN) };
-            }
-        }
-    }
-}
-
-/// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` and `u+` are `y` and `y+`.
-pub(super) struct Forward<'a, A, const GENERAL: bool> {
+/// `v = u + sum`, `u+ = clip(v)`, both kept: a layer of training of the paper's network.
+pub(super) struct ClipForward<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
-    pub activation: A,
-    pub inertia: Maybe<Keep<'a>, GENERAL>,
+    pub clip: Clip<'a>,
 }
 
-impl<A: Activation, const GENERAL: bool> Fused for Forward<'_, A, GENERAL> {
-    fn source(&self) -> &[f32] {
-        self.u
+// SAFETY: `len` is that of the shortest slice, and `rows` the number of thresholds.
+unsafe impl Epilogue for ClipForward<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        Some(self.u)
     }
-}
 
-impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
+    #[inline(always)]
     fn planes(&mut self) -> &mut [f32] {
         self.next
     }
@@ -178,13 +213,7 @@ impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
     }
 
     fn rows(&self) -> usize {
-        self.activation.features()
-    }
-
-    #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
-        // SAFETY: the caller's promise.
-        unsafe { load(simd, self.u, at) }
+        self.clip.features()
     }
 
     #[inline(always)]
@@ -197,40 +226,28 @@ impl<A: Activation, const GENERAL: bool> Epilogue for Forward<'_, A, GENERAL> {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let next = self.activation.apply(simd, row, sums);
-            for p in 0..P {
-                for n in 0..N {
-                    let at = at[p] + n * S::f32s::LEN;
-                    store::<S>(sums[p][n], self.v, at);
-                    store::<S>(self.inertia.pass(simd, at, next[p][n]), self.next, at);
-                }
-            }
+            store_row::<S, P, N>(self.v, at, sums);
+            store_row::<S, P, N>(self.next, at, self.clip.apply(simd, row, sums));
         }
     }
 }
 
-/// `d <- rule(v, start + sum)` in place: the reverse sweep through an activation. `FROM_ZERO` drops the start.
-pub(super) struct Backward<'a, 'b, A, const FROM_ZERO: bool, const GENERAL: bool> {
+/// `d <- rule(v, d + sum)` in place: the reverse sweep through a clip.
+pub(super) struct ClipBackward<'a> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
-    pub activation: A,
+    pub clip: Clip<'a>,
     pub rule: ReverseRule<f32>,
-    /// Where the gradients of the activation go, if they are asked for; never for the paper's network.
-    pub learn: Option<(&'a mut Learn<'b>, &'a PackedActivation)>,
-    pub inertia: Maybe<Carry<'a>, GENERAL>,
 }
 
-impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Fused
-    for Backward<'_, '_, A, FROM_ZERO, GENERAL>
-{
-    fn source(&self) -> &[f32] {
-        self.d
+// SAFETY: `len` is that of the shorter slice, and `rows` the number of thresholds.
+unsafe impl Epilogue for ClipBackward<'_> {
+    #[inline(always)]
+    fn source(&self) -> Option<&[f32]> {
+        Some(self.d)
     }
-}
 
-impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
-    for Backward<'_, '_, A, FROM_ZERO, GENERAL>
-{
+    #[inline(always)]
     fn planes(&mut self) -> &mut [f32] {
         self.d
     }
@@ -240,17 +257,7 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
     }
 
     fn rows(&self) -> usize {
-        self.activation.features()
-    }
-
-    #[inline(always)]
-    unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
-        if FROM_ZERO {
-            S::f32s::splat(simd, 0.0)
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { load(simd, self.d, at) }
-        }
+        self.clip.features()
     }
 
     #[inline(always)]
@@ -263,42 +270,24 @@ impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Epilogue
     ) {
         for p in 0..P {
             for n in 0..N {
+                let (at, back) = (at[p] + n * S::f32s::LEN, sums[p][n]);
+                prefetch(self.v, at + AHEAD);
                 // SAFETY: the caller's promise.
-                unsafe { self.back(simd, row, at[p] + n * S::f32s::LEN, sums[p][n]) };
+                unsafe {
+                    let v = load(simd, self.v, at);
+                    let d = match self.rule {
+                        ReverseRule::Backprop => self.clip.derivative(simd, row, v, back),
+                        ReverseRule::Lifted { .. } => {
+                            let [[now, then]] = self.clip.apply(simd, row, [[v, v - back]]);
+                            now - then
+                        }
+                    };
+                    store::<S>(d, self.d, at);
+                }
             }
         }
     }
 }
 
-impl<A: Activation, const FROM_ZERO: bool, const GENERAL: bool> Backward<'_, '_, A, FROM_ZERO, GENERAL> {
-    /// One vector.
-    ///
-    /// # Safety
-    /// As for [`Epilogue::finish`].
-    #[inline(always)]
-    unsafe fn back<S: Simd>(&mut self, simd: S, row: usize, at: usize, sum: S::f32s) {
-        // SAFETY: the caller's promise.
-        let v = unsafe { load(simd, self.v, at) };
-        prefetch(self.v, at + AHEAD);
-        let back = self.inertia.pass(simd, at, sum);
-        if GENERAL && let Some((learn, packed)) = &mut self.learn {
-            let pixel = at - row * learn.mask.len();
-            let back = back * S::f32s::from_slice(simd, &learn.mask[pixel..pixel + S::f32s::LEN]);
-            match self.rule {
-                ReverseRule::Backprop => learn.backprop(simd, packed, row, v, back),
-                ReverseRule::Lifted { .. } => learn.lifted(simd, packed, row, v, back),
-            }
-        }
-        // SAFETY: the caller's promise.
-        unsafe {
-            let d = match self.rule {
-                ReverseRule::Backprop => self.activation.derivative(simd, row, v, back),
-                ReverseRule::Lifted { .. } => {
-                    let [[now, then]] = self.activation.apply(simd, row, [[v, v - back]]);
-                    now - then
-                }
-            };
-            store::<S>(d, self.d, at);
-        }
-    }
-}
+/// Numbers from a vector to the one that is needed a block of pixels later.
+pub(super) const AHEAD: usize = 2 * LANES;

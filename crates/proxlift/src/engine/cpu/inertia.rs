@@ -2,33 +2,16 @@
 
 use fearless_simd::{Simd, prelude::*};
 
-/// What inertia does to the vector at `at`.
-pub(super) trait Inertia {
-    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s;
-}
-
-/// Inertia, if a network that is not the paper's (`GENERAL`) has any.
-pub(super) struct Maybe<I, const GENERAL: bool>(pub Option<I>);
-
-impl<I: Inertia, const GENERAL: bool> Inertia for Maybe<I, GENERAL> {
-    #[inline(always)]
-    fn pass<S: Simd>(&mut self, simd: S, at: usize, value: S::f32s) -> S::f32s {
-        match &mut self.0 {
-            Some(inertia) if GENERAL => inertia.pass(simd, at, value),
-            _ => value,
-        }
-    }
-}
-
 /// From `u+` to `y+ = u+ + alpha (u+ - u)`, where `u+` takes the place of `u`.
 pub(super) struct Replace<'a> {
     pub alpha: f32,
     pub u: &'a mut [f32],
 }
 
-impl Inertia for Replace<'_> {
+impl Replace<'_> {
+    /// The vector at `at`.
     #[inline(always)]
-    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let u = &mut self.u[at..at + S::f32s::LEN];
         let moved = next - S::f32s::from_slice(simd, u);
         next.store_slice(u);
@@ -43,9 +26,10 @@ pub(super) struct Keep<'a> {
     pub next: &'a mut [f32],
 }
 
-impl Inertia for Keep<'_> {
+impl Keep<'_> {
+    /// The vector at `at`.
     #[inline(always)]
-    fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let moved = next - S::f32s::from_slice(simd, &self.u[at..at + S::f32s::LEN]);
         next.store_slice(&mut self.next[at..at + S::f32s::LEN]);
         moved.mul_add(S::f32s::splat(simd, self.alpha), next)
@@ -58,9 +42,10 @@ pub(super) struct Carry<'a> {
     pub carried: &'a mut [f32],
 }
 
-impl Inertia for Carry<'_> {
+impl Carry<'_> {
+    /// The vector at `at`.
     #[inline(always)]
-    fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
+    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
         let carried = &mut self.carried[at..at + S::f32s::LEN];
         let faster = back * S::f32s::splat(simd, self.alpha);
         let sum = back + (faster + S::f32s::from_slice(simd, carried));

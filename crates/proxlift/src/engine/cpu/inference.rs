@@ -5,15 +5,16 @@
 
 use super::Cpu;
 use super::activation::Clip;
-use super::epilogue::{Assign, InPlace};
-use super::inertia::{Maybe, Replace};
+use super::epilogue::{Assign, ClipInPlace};
+use super::image_step::ImageStep;
+use super::inertia::Replace;
+use super::learned::InPlace;
 use super::pairs::stencil::{Progress, Stencil};
-use super::primal::Between;
 use super::scratch::{Batch, Shelf, StripMemory};
 use crate::engine::{Cut, Tiles};
 use crate::field::{Aligned, Field, Grid};
 use crate::network::{Memory, Network};
-use fearless_simd::{Level, dispatch};
+use fearless_simd::Level;
 use rayon::prelude::*;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -129,52 +130,45 @@ impl Inference<'_> {
     fn step(&self, k: usize, slot: usize, progress: &mut Progress, available: usize, strip: &mut Strip) {
         let Strip { stencil, memory: StripMemory { work, z, r, taps, u, before, q }, .. } = strip;
         let packed = &self.batch.pairs[k];
+        let before = before.as_mut().filter(|_| self.network.unrolling.memory().features);
         if k == 0 {
             let range = progress.next();
-            dispatch!(self.level, simd => {
-                stencil.convolve(simd, packed, z, range.clone(), work, &mut Assign(u));
-            });
-            if let Some(before) = before.as_mut().filter(|_| self.network.unrolling.memory().features) {
+            stencil.convolve(self.level, packed, z, range.clone(), work, &mut Assign(u));
+            if let Some(before) = before {
                 stencil.copy_numbers(range.clone(), before, range.start, u);
             }
             return;
         }
         let (r, taps) = (&mut r[slot], &mut taps[slot]);
-        let between = &mut self.between(k, q);
-        let last = k + 1 == self.network.theta.len();
-        let before = before.as_mut().filter(|_| self.network.unrolling.memory().features);
-        dispatch!(self.level, simd => {
-            if !stencil.residual(simd, packed, (u, available), z, between, progress, work, (taps, r)) {
-                return;
+        let step = &mut self.image_step(k, q);
+        if !stencil.residual(self.level, packed, (u, available), z, step, progress, work, (taps, r)) {
+            return;
+        }
+        let range = progress.advance(stencil.reach());
+        if k + 1 == self.network.theta.len() {
+            return;
+        }
+        let activation = &self.batch.activation[k];
+        match (Clip::of(activation), before) {
+            (Some(clip), None) => {
+                stencil.convolve(self.level, packed, r, range, work, &mut ClipInPlace { u, clip });
             }
-            let range = progress.advance(stencil.reach());
-            if last {
-                return;
+            (_, before) => {
+                let alpha = self.network.layer_memory(k + 1).inertia;
+                let inertia = before.map(|u| Replace { alpha, u });
+                let epilogue = &mut InPlace { u, activation, inertia };
+                stencil.convolve(self.level, packed, r, range, work, epilogue);
             }
-            let activation = &self.batch.activation[k];
-            match before {
-                None if activation.clip => {
-                    let activation = Clip(activation);
-                    let u = &mut InPlace::<_, false> { u, activation, inertia: Maybe(None) };
-                    stencil.convolve(simd, packed, r, range, work, u);
-                }
-                before => {
-                    let alpha = self.network.layer_memory(k + 1).inertia;
-                    let inertia = Maybe(before.map(|u| Replace { alpha, u }));
-                    let u = &mut InPlace::<_, true> { u, activation, inertia };
-                    stencil.convolve(simd, packed, r, range, work, u);
-                }
-            }
-        });
+        }
     }
 
     /// The image part of layer `k`.
-    fn between<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> Between<'a> {
+    fn image_step<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> ImageStep<'a> {
         match q {
             Some(q) if self.network.bounded || self.network.unrolling.memory().images => {
-                Between::Forward { primal: self.network.primal(k), q }
+                ImageStep::Forward { primal: self.network.primal(k), q }
             }
-            _ => Between::Nothing,
+            _ => ImageStep::Nothing,
         }
     }
 }

@@ -4,17 +4,24 @@
 //! go in parallel. Sums over samples are taken in the order of the samples, so no number depends on the threads.
 
 mod activation;
+mod activation_sums;
+mod bregman;
+mod combine;
 mod correlate;
 mod epilogue;
+mod image_step;
 mod inertia;
 mod inference;
-mod kernels;
+mod learned;
+mod level;
 mod pairs;
+mod panels;
 pub mod peak;
-mod primal;
+mod product;
 mod sample;
 mod scratch;
 mod stencil;
+mod vectors;
 
 use super::tiles::{TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
@@ -23,11 +30,12 @@ use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::operator::Filters;
 use crate::prox::PiecewiseLinear;
+use bregman::clip_bregman;
 use correlate::correlate;
-use epilogue::{Apart, Assign};
-use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use epilogue::{Assign, WriteTo};
+use fearless_simd::Level;
+use image_step::ImageStep;
 use inference::Inference;
-use primal::Between;
 use rayon::prelude::*;
 use scratch::Shelf;
 use std::ops::Range;
@@ -50,7 +58,7 @@ impl Default for Cpu {
 impl Cpu {
     /// An engine for the instruction set of this machine.
     pub fn new() -> Self {
-        Self { level: Level::new(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
+        Self { level: level::best(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
     }
 
     /// An engine for the least instruction set this build supports: the portable twin of the fast paths.
@@ -100,8 +108,7 @@ impl Engine<f32> for Cpu {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(z.sample(s), &mut scratch.z);
                     let range = 0..stencil.grid.len();
-                    let epilogue = &mut Assign(u);
-                    dispatch!(self.level, simd => stencil.convolve(simd, packed, &scratch.z, range, epilogue));
+                    stencil.convolve(self.level, packed, &scratch.z, range, &mut Assign(u));
                 });
             });
         });
@@ -156,7 +163,7 @@ impl Engine<f32> for Cpu {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(x.sample(s), &mut scratch.z);
                     let (x, len) = ((&*scratch.z, &*stencil.image_offsets), stencil.grid.len());
-                    dispatch!(self.level, simd => correlate(simd, scale, d.sample(s), x, len, gradient));
+                    correlate(self.level, scale, d.sample(s), x, len, gradient);
                 });
             });
             add_samples(&batch.gradients, weights, 0, gradient.weights_mut());
@@ -170,7 +177,7 @@ impl Engine<f32> for Cpu {
         };
         penalty.par_iter_mut().enumerate().for_each(|(s, penalty)| {
             let (u, v) = (u.sample(s), v.sample(s));
-            *penalty = dispatch!(self.level, simd => bregman(simd, clip.knots(), u, v));
+            *penalty = clip_bregman(self.level, clip.knots(), u, v);
         });
     }
 
@@ -230,8 +237,6 @@ impl Engine<f32> for Cpu {
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
-            let clips = batch.activation[1..].iter().all(|s| s.clip);
-            let papers = clips && gradients.activation.is_empty() && network.is_plain();
             let mut slots = std::mem::take(&mut batch.gradients);
             slots.resize(weights * z.samples(), 0.0);
             let (packed, sums) = (&*batch, (weights - filters).min(numbers) * LANES);
@@ -240,13 +245,8 @@ impl Engine<f32> for Cpu {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
                     scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
-                    *loss = dispatch!(self.level, simd => {
-                        if papers {
-                            sample::train::<_, _, false>(simd, activation::Clip, &stencil, network, packed, rule, images, scratch, gradient)
-                        } else {
-                            sample::train::<_, _, true>(simd, |packed| packed, &stencil, network, packed, rule, images, scratch, gradient)
-                        }
-                    });
+                    *loss =
+                        sample::train(self.level, &stencil, network, packed, rule, images, scratch, gradient);
                 });
             });
             for (k, theta) in gradients.theta.iter_mut().enumerate() {
@@ -256,7 +256,7 @@ impl Engine<f32> for Cpu {
             let mut clips = vec![0.0; weights - filters];
             add_samples(&slots, weights, filters, &mut clips);
             for (gradient, clips) in gradients.activation.iter_mut().zip(clips.chunks_exact(numbers)) {
-                activation::unpack_gradient(clips, gradient);
+                activation_sums::unpack_gradient(clips, gradient);
             }
             batch.gradients = slots;
         });
@@ -280,10 +280,7 @@ impl Cpu {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     let input = (u.sample(s), z.map(|z| z.sample(s)));
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    let range = 0..stencil.grid.len();
-                    dispatch!(self.level, simd => {
-                        stencil.residual(simd, packed, input, &mut Between::Nothing, range, window, padded)
-                    });
+                    stencil.residual(self.level, packed, input, &mut ImageStep::Nothing, window, padded);
                     stencil.unpad(padded, r);
                 });
             });
@@ -308,12 +305,8 @@ impl Cpu {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
                     let z = z.map(|z| z.sample(s));
-                    let range = 0..stencil.grid.len();
-                    let epilogue = &mut Apart { u: u.sample(s), v };
-                    dispatch!(self.level, simd => {
-                        let between = &mut Between::Nothing;
-                        stencil.layer(simd, packed, z, between, range, window, padded, epilogue)
-                    });
+                    let (step, epilogue) = (&mut ImageStep::Nothing, &mut WriteTo { u: u.sample(s), v });
+                    stencil.layer(self.level, packed, z, step, window, padded, epilogue);
                     stencil.unpad(padded, r);
                 });
             });
@@ -328,30 +321,4 @@ fn add_samples(gradients: &[f32], weights: usize, first: usize, sum: &mut [f32])
         let total: f64 = samples.map(|sample| f64::from(sample[first + w])).sum();
         *sum = (f64::from(*sum) + total) as f32;
     }
-}
-
-/// `B(u, v) = 1/2 ||u - p||^2 + <v - p, p - u>`, `p = clip(v)`; short runs of lanes, then double precision.
-#[inline(always)]
-fn bregman<S: Simd>(simd: S, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
-    const RUN: usize = 16 * LANES;
-    let plane = u.len() / lambda.len();
-    let half = S::f32s::splat(simd, 0.5);
-    let mut total = 0.0;
-    for ((u, v), &lambda) in u.chunks_exact(plane).zip(v.chunks_exact(plane)).zip(lambda) {
-        let lambda = S::f32s::splat(simd, lambda);
-        for (u, v) in u.chunks(RUN).zip(v.chunks(RUN)) {
-            let mut sum = S::f32s::splat(simd, 0.0);
-            for i in (0..u.len()).step_by(S::f32s::LEN) {
-                let (u, v) = (
-                    S::f32s::from_slice(simd, &u[i..i + S::f32s::LEN]),
-                    S::f32s::from_slice(simd, &v[i..i + S::f32s::LEN]),
-                );
-                let p = v.min(lambda).max(-lambda);
-                let gap = p - u;
-                sum = (half * gap + (v - p)).mul_add(gap, sum);
-            }
-            total += f64::from(sum.reduce_sum());
-        }
-    }
-    total
 }

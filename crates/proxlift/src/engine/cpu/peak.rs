@@ -1,6 +1,7 @@
 //! The yardstick: what the machine's multiply-add units can do when nothing waits for memory.
 
-use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use super::level::{self, dispatch};
+use fearless_simd::{Simd, prelude::*};
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,7 +25,7 @@ fn chains<S: Simd>(simd: S) -> (f32, usize) {
 
 /// GFLOP/s of multiply-adds on all threads of the current pool, the best of `rounds` tries.
 pub fn fma_peak_gflops(rounds: usize) -> f64 {
-    let level = Level::new();
+    let level = level::best();
     let threads = rayon::current_num_threads();
     let once = || {
         let start = Instant::now();

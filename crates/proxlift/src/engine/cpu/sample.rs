@@ -1,28 +1,27 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
-use super::activation::{Activation, Identity, Learn, PackedActivation};
+use super::activation::Clip;
+use super::activation_sums::ActivationSums;
 use super::correlate::correlate;
-use super::epilogue::{Assign, Backward, Forward, InPlace};
-use super::inertia::{Carry, Keep, Maybe};
-use super::primal::Between;
+use super::epilogue::{AddTo, Assign, ClipBackward, ClipForward};
+use super::image_step::ImageStep;
+use super::inertia::{Carry, Keep};
+use super::learned::{Backward, Forward};
 use super::scratch::{Batch, Scratch};
 use super::stencil::Stencil;
 use crate::engine::ReverseRule;
 use crate::field::Aligned;
 use crate::network::{Memory, Network};
-use fearless_simd::Simd;
+use fearless_simd::Level;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if
-/// there is room for them; returns its loss `1/2 ||x^ - x||^2`. `GENERAL` unless it is the paper's network, which has
-/// neither learned activations nor inertia.
-#[inline(always)]
+/// there is room for them; returns its loss `1/2 ||x^ - x||^2`.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
-    simd: S,
-    apply: impl Fn(&'a PackedActivation) -> A,
+pub(super) fn train(
+    level: Level,
     stencil: &Stencil,
     network: &Network<f32>,
-    Batch { packed, activation, .. }: &'a Batch,
+    Batch { packed, activation, .. }: &Batch,
     rule: ReverseRule<f32>,
     (z, x): (&[f32], &[f32]),
     scratch: &mut Scratch,
@@ -41,10 +40,12 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
     gradients.fill(0.0);
     let (gradients, activation_gradients) = gradients.split_at_mut((depth + 1) * per_layer);
     let learns = !activation_gradients.is_empty();
+    // The paper's network has neither learned activations nor inertia: its layers are clipped in registers.
+    let clip = |k: usize| Clip::of(&activation[k]).filter(|_| !learns && !inertial);
 
     // Forward: u_0 = L_0 z, then v_k, u_k with what their convolution saw.
     stencil.pad(z, padded);
-    stencil.convolve(simd, &packed[0], padded, all.clone(), &mut Assign(&mut u[0]));
+    stencil.convolve(level, &packed[0], padded, all.clone(), &mut Assign(&mut u[0]));
     if inertial {
         y[0].copy_from_slice(&u[0]);
     }
@@ -58,23 +59,23 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
             inertia = Some(Keep { alpha, u: u_before, next: target });
             (source, target) = (&before[k - 1], &mut after[0]);
         }
-        let between = &mut if images { remembered(network, k, q) } else { Between::Nothing };
-        let epilogue = &mut Forward::<A, GENERAL> {
-            u: source,
-            v: &mut v[k],
-            next: target,
-            activation: apply(&activation[k]),
-            inertia: Maybe(inertia),
-        };
-        stencil.layer(simd, &packed[k], Some(z), between, all.clone(), window, &mut r[k], epilogue);
+        let (step, r) = (&mut image_step(network, k, images, q), &mut r[k]);
+        if let Some(clip) = clip(k) {
+            let epilogue = &mut ClipForward { u: source, v: &mut v[k], next: target, clip };
+            stencil.layer(level, &packed[k], Some(z), step, window, r, epilogue);
+        } else {
+            let activation = &activation[k];
+            let epilogue = &mut Forward { u: source, v: &mut v[k], next: target, activation, inertia };
+            stencil.layer(level, &packed[k], Some(z), step, window, r, epilogue);
+        }
     }
     // What the layers went on from; that of the output is u_{K-1} itself.
     let y: &[Aligned<f32>] = if inertial { y } else { u };
 
     // The output and its error e = x^ - x, which does not count in the border.
     let e = a;
-    let between = &mut if images { remembered(network, depth, q) } else { Between::Nothing };
-    stencil.residual(simd, &packed[depth], (&y[depth - 1], Some(z)), between, all.clone(), window, e);
+    let step = &mut image_step(network, depth, images, q);
+    stencil.residual(level, &packed[depth], (&y[depth - 1], Some(z)), step, window, e);
     let margin = stencil.grid.margin();
     let mut loss = 0.0;
     for (e, x) in e.chunks_exact_mut(stencil.padded()).zip(x.chunks_exact(len)) {
@@ -90,65 +91,75 @@ pub(super) fn train<'a, S: Simd, A: Activation, const GENERAL: bool>(
     carried.1.fill(0.0);
     let (carried_features, carried_images) = (&mut carried.0, &mut carried.1);
     if images {
-        let primal = network.primal(depth);
-        Between::Reverse { primal, q: &q[depth], carried: &mut *carried_images, tau: weight }
-            .whole(stencil, e);
+        let (primal, q) = (network.primal(depth), &q[depth]);
+        let mut step = ImageStep::Reverse { primal, q, carried: &mut *carried_images, tau: weight };
+        stencil.step_whole(&mut step, e);
     }
-    correlate(simd, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
-    let mut learn = learns.then(|| Learn { sums: sums.as_mut_slice(), mask: &stencil.mask });
-    let first = &mut Backward::<A, true, GENERAL> {
-        d: &mut *d,
-        v: &v[depth - 1],
-        activation: apply(&activation[depth - 1]),
-        rule,
-        learn: learn.as_mut().map(|learn| (learn, &activation[depth - 1])),
-        inertia: Maybe(None),
-    };
-    stencil.convolve(simd, &packed[depth], e, all.clone(), first);
+    correlate(level, -weight, &y[depth - 1], (e, taps), len, &mut gradients[gradient(depth)]);
+    let mut sums = learns.then(|| ActivationSums { sums: sums.as_mut_slice(), mask: &stencil.mask });
+    d.fill(0.0);
+    let (k, v_last) = (depth - 1, &v[depth - 1]);
+    if let Some(clip) = clip(k) {
+        let epilogue = &mut ClipBackward { d: &mut *d, v: v_last, clip, rule };
+        stencil.convolve(level, &packed[depth], e, all, epilogue);
+    } else {
+        let (activation, sums) = (&activation[k], sums.as_mut());
+        let epilogue = &mut Backward { d: &mut *d, v: v_last, activation, rule, sums, inertia: None };
+        stencil.convolve(level, &packed[depth], e, all, epilogue);
+    }
     let a = e;
     for k in (1..depth).rev() {
         let tau = network.tau[k - 1];
-        if let Some(learn) = &mut learn {
+        if let Some(sums) = &mut sums {
             let numbers = network.theta[0].features() * activation[k].stride();
-            learn.total(&activation[k], &mut activation_gradients[(k - 1) * numbers..k * numbers]);
+            sums.total(&activation[k], &mut activation_gradients[(k - 1) * numbers..k * numbers]);
         }
-        correlate(simd, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
-        let between = &mut match images {
+        correlate(level, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
+        let step = &mut match images {
             true => {
-                Between::Reverse { primal: network.primal(k), q: &q[k], carried: &mut *carried_images, tau }
+                ImageStep::Reverse { primal: network.primal(k), q: &q[k], carried: &mut *carried_images, tau }
             }
-            false => Between::Nothing,
+            false => ImageStep::Nothing,
         };
-        if k > 1 {
+        if k == 1 {
+            stencil.layer(level, &packed[k], None, step, window, a, &mut AddTo(&mut *d));
+        } else if let Some(clip) = clip(k - 1) {
+            let epilogue = &mut ClipBackward { d: &mut *d, v: &v[k - 1], clip, rule };
+            stencil.layer(level, &packed[k], None, step, window, a, epilogue);
+        } else {
             let alpha = network.layer_memory(k).inertia;
-            let epilogue = &mut Backward::<A, false, GENERAL> {
+            let epilogue = &mut Backward {
                 d: &mut *d,
                 v: &v[k - 1],
-                activation: apply(&activation[k - 1]),
+                activation: &activation[k - 1],
                 rule,
-                learn: learn.as_mut().map(|learn| (learn, &activation[k - 1])),
-                inertia: Maybe(inertial.then_some(Carry { alpha, carried: &mut *carried_features })),
+                sums: sums.as_mut(),
+                inertia: inertial.then_some(Carry { alpha, carried: &mut *carried_features }),
             };
-            stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
-        } else {
-            let epilogue =
-                &mut InPlace::<_, false> { u: &mut *d, activation: Identity, inertia: Maybe(None) };
-            stencil.layer(simd, &packed[k], None, between, all.clone(), window, a, epilogue);
+            stencil.layer(level, &packed[k], None, step, window, a, epilogue);
         }
-        correlate(simd, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
+        correlate(level, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
     }
     if inertial {
         for (d, carried) in d.chunks_exact_mut(len).zip(carried_features.chunks_exact(len)) {
             d.iter_mut().zip(carried).zip(&*stencil.mask).for_each(|((d, c), mask)| *d += mask * c);
         }
     }
-    correlate(simd, 1.0, d, (padded, taps), len, &mut gradients[gradient(0)]);
+    correlate(level, 1.0, d, (padded, taps), len, &mut gradients[gradient(0)]);
     0.5 * loss
 }
 
-/// The image part of layer `k` forward: from `q_{k-1}` to `q_k`, both kept.
-fn remembered<'a>(network: &Network<f32>, k: usize, q: &'a mut [Aligned<f32>]) -> Between<'a> {
+/// The image part of layer `k` forward: from `q_{k-1}` to `q_k`, both kept, where there are `images` to remember.
+fn image_step<'a>(
+    network: &Network<f32>,
+    k: usize,
+    images: bool,
+    q: &'a mut [Aligned<f32>],
+) -> ImageStep<'a> {
+    if !images {
+        return ImageStep::Nothing;
+    }
     let (before, after) = q.split_at_mut(k);
     after[0].copy_from_slice(&before[k - 1]);
-    Between::Forward { primal: network.primal(k), q: &mut after[0] }
+    ImageStep::Forward { primal: network.primal(k), q: &mut after[0] }
 }

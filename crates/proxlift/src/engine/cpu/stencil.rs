@@ -1,17 +1,15 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
-use super::epilogue::Assign;
-use super::kernels::{Epilogue, Fused, Panels, Place, Signed, Start, combine, product};
-use super::primal::Between;
+use super::combine::{Signed, Start, combine};
+use super::epilogue::{Assign, Epilogue};
+use super::image_step::ImageStep;
+use super::panels::Panels;
+use super::product::{Place, product};
 use crate::field::{Aligned, Grid, LANES};
 use crate::network::Architecture;
 use crate::operator::Filters;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Level;
 use std::ops::Range;
-
-/// Features in a register block of the convolution, and taps in one of the adjoint.
-const FEATURE_BLOCK: usize = 6;
-const TAP_BLOCK: usize = 3;
 
 /// Bytes of features and tap planes that a pass keeps in the second-level cache.
 const CACHE: usize = 320 << 10;
@@ -19,8 +17,10 @@ const CACHE: usize = 320 << 10;
 /// A layer's filters, packed for the kernels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
-    convolution: Panels,
-    adjoint: Panels,
+    /// A row a feature.
+    convolution: Panels<6, 4>,
+    /// A row a tap.
+    adjoint: Panels<3, 2>,
 }
 
 impl Packed {
@@ -28,8 +28,8 @@ impl Packed {
     pub(super) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
         let taps = theta.channels() * theta.size() * theta.size();
         let weights = theta.weights();
-        self.convolution.pack::<FEATURE_BLOCK>(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
-        self.adjoint.pack::<TAP_BLOCK>(taps, theta.features(), |t, j| weights[j * taps + t]);
+        self.convolution.pack(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
+        self.adjoint.pack(taps, theta.features(), |t, j| weights[j * taps + t]);
     }
 }
 
@@ -141,105 +141,91 @@ impl Stencil {
         }
     }
 
+    /// `step` on all numbers of padded image planes.
+    pub(super) fn step_whole(&self, step: &mut ImageStep<'_>, padded: &mut [f32]) {
+        let (len, margin) = (self.grid.len(), self.grid.margin());
+        for (c, plane) in padded.chunks_exact_mut(self.padded()).enumerate() {
+            step.chunk(c * len, &mut plane[margin..margin + len]);
+        }
+    }
+
     /// `epilogue(scale L x)` for the numbers in `range`; `x` is padded.
-    #[inline(always)]
-    pub(super) fn convolve<S: Simd, E: Epilogue>(
+    pub(super) fn convolve<E: Epilogue>(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         x: &[f32],
         range: Range<usize>,
         epilogue: &mut E,
     ) {
-        let b = (x, self.image_offsets.as_slice());
-        let (a, place) = (&packed.convolution, Place { unit: self.grid.len(), shift: 0 });
-        if wide::<S>() {
-            product::<S, E, FEATURE_BLOCK, 4>(simd, a, b, range.clone(), place, epilogue);
-        } else {
-            product::<S, E, FEATURE_BLOCK, 2>(simd, a, b, range.clone(), place, epilogue);
-        }
+        let (a, b) = (&packed.convolution, (x, self.image_offsets.as_slice()));
+        let place = Place { unit: self.grid.len(), shift: 0 };
+        product::<E, 6, 4, 4, 2>(level, a, b, range.clone(), place, epilogue);
         self.clear_gaps(&range, epilogue.planes());
     }
 
-    /// `r = L* u - z`, and what comes `between`, for the numbers in `range` into padded planes.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn residual<S: Simd>(
+    /// `r = L* u - z` and the image `step`, into padded planes.
+    pub(super) fn residual(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         (u, z): (&[f32], Option<&[f32]>),
-        between: &mut Between<'_>,
-        range: Range<usize>,
+        step: &mut ImageStep<'_>,
         window: &mut [f32],
         r: &mut [f32],
     ) {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + self.chunk);
-            let first = start == range.start;
-            self.residual_chunk(simd, packed, (u, z), between, start..end, first, window, r);
-            start = end;
+        let len = self.grid.len();
+        for start in (0..len).step_by(self.chunk) {
+            let chunk = start..len.min(start + self.chunk);
+            self.residual_chunk(level, packed, (u, z), step, chunk, window, r);
         }
     }
 
-    /// The whole layer for the numbers in `range`: `r = L* u - z`, what comes `between`, then `epilogue(u + scale L r)`.
+    /// The whole layer: `r = L* u - z`, the image `step`, then `epilogue(u + scale L r)`.
     ///
     /// The convolution follows the adjoint at the distance of a margin, so the features are still in the cache, and
     /// a layer may work in place: what the convolution replaces, the adjoint has read.
-    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn layer<S: Simd, E: Fused>(
+    pub(super) fn layer<E: Epilogue>(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         z: Option<&[f32]>,
-        between: &mut Between<'_>,
-        range: Range<usize>,
+        step: &mut ImageStep<'_>,
         window: &mut [f32],
         r: &mut [f32],
         epilogue: &mut E,
     ) {
-        let (len, margin) = (self.grid.len(), self.grid.margin());
-        let needed = range.start.saturating_sub(margin)..len.min(range.end + margin);
-        let (mut start, mut done) = (needed.start, range.start);
-        while start < needed.end {
-            let end = needed.end.min(start + self.chunk);
-            let first = start == needed.start;
-            let features = (epilogue.source(), z);
-            self.residual_chunk(simd, packed, features, between, start..end, first, window, r);
-            let ready = if end == needed.end {
-                range.end
-            } else {
-                done.max(range.end.min(end.saturating_sub(margin)))
-            };
-            self.convolve(simd, packed, r, done..ready, epilogue);
-            (start, done) = (end, ready);
+        let (len, margin, mut done) = (self.grid.len(), self.grid.margin(), 0);
+        for start in (0..len).step_by(self.chunk) {
+            let end = len.min(start + self.chunk);
+            let u = epilogue.source().expect("a layer goes on from features");
+            self.residual_chunk(level, packed, (u, z), step, start..end, window, r);
+            let ready = if end == len { len } else { end.saturating_sub(margin) };
+            self.convolve(level, packed, r, done..ready, epilogue);
+            done = ready;
         }
     }
 
     /// One chunk of the residual. The window holds each tap's plane from a margin before the chunk to a margin
     /// after it; what the last chunk computed of it is moved to its front.
-    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    fn residual_chunk<S: Simd>(
+    fn residual_chunk(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         (u, z): (&[f32], Option<&[f32]>),
-        between: &mut Between<'_>,
+        step: &mut ImageStep<'_>,
         chunk: Range<usize>,
-        first: bool,
         window: &mut [f32],
         r: &mut [f32],
     ) {
         let (len, margin, stride) = (self.grid.len(), self.grid.margin(), self.window_stride());
-        let fresh = if first {
-            let before = margin.saturating_sub(chunk.start);
+        let fresh = if chunk.start == 0 {
             for plane in window.chunks_exact_mut(stride) {
-                plane[..before].fill(0.0);
+                plane[..margin].fill(0.0);
             }
-            chunk.start.saturating_sub(margin)
+            0
         } else {
             for plane in window.chunks_exact_mut(stride) {
                 plane.copy_within(self.chunk..self.chunk + 2 * margin, 0);
@@ -250,11 +236,7 @@ impl Stencil {
         let place = Place { unit: stride, shift: margin.wrapping_sub(chunk.start) };
         let (taps, range) = (&mut Assign(&mut *window), fresh.min(end)..end);
         let b = (u, self.feature_offsets.as_slice());
-        if wide::<S>() {
-            product::<S, _, TAP_BLOCK, 4>(simd, &packed.adjoint, b, range, place, taps);
-        } else {
-            product::<S, _, TAP_BLOCK, 3>(simd, &packed.adjoint, b, range, place, taps);
-        }
+        product::<_, 3, 2, 4, 3>(level, &packed.adjoint, b, range, place, taps);
         let after = fresh.max(end) + margin - chunk.start;
         for plane in window.chunks_exact_mut(stride) {
             plane[after..chunk.len() + 2 * margin].fill(0.0);
@@ -263,14 +245,8 @@ impl Stencil {
         for (c, offsets) in self.window_offsets.iter().enumerate() {
             let z = z.map_or(Start::Zero, |z| Start::Minus(&z[c * len..][chunk.clone()]));
             let out = &mut r[c * self.padded() + margin..][chunk.clone()];
-            combine(simd, window, offsets, 0, z, Some(mask), out);
-            between.chunk(c * len + chunk.start, out);
+            combine(level, window, offsets, 0, z, Some(mask), out);
+            step.chunk(c * len + chunk.start, out);
         }
     }
-}
-
-/// Whether there are registers for four vectors of accumulators a row.
-#[inline(always)]
-pub(super) fn wide<S: Simd>() -> bool {
-    S::f32s::LEN >= 16 || cfg!(target_arch = "aarch64")
 }

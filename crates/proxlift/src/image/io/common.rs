@@ -1,108 +1,80 @@
-//! PNG, JPEG and WebP, through the `image` crate.
+//! What the decoders share: a header that is checked, pixels that are filled in, a picture that stands upright.
 
-use std::io::{BufRead, BufWriter, Cursor, Read, Seek, Write};
-
-use ::image::codecs::{jpeg, png, webp};
-use ::image::metadata::Orientation;
-use ::image::{ColorType, ExtendedColorType, ImageDecoder, ImageEncoder};
+use std::io::{BufRead, Seek, Write};
 
 use super::samples::Samples;
-use super::{Allowance, Channels, Decoded, Depth, Format, Metadata, Raster, png_file};
+use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 
-/// High enough that the coding error stays below what denoising leaves.
-const JPEG_QUALITY: u8 = 95;
+/// Where pictures are decoded from, and where they are encoded to. Codecs take a reference, so that they are compiled
+/// once.
+pub(super) trait Source: BufRead + Seek {}
+pub(super) trait Target: Write + Seek {}
 
-pub(super) fn decode(
-    mut reader: impl BufRead + Seek,
-    format: Format,
-    allowance: Allowance,
-) -> Decoded<Raster> {
-    let max_bytes = allowance.limits.max_bytes;
-    let mut within = ::image::Limits::no_limits();
-    within.max_alloc = Some(max_bytes);
-    match format {
-        Format::Png => {
-            pixels(png::PngDecoder::with_limits(reader, within.clone()).map_err(why)?, within, allowance)
-        }
-        Format::WebP => pixels(webp::WebPDecoder::new(reader).map_err(why)?, within, allowance),
-        Format::Jpeg => {
-            let mut bytes = Vec::new();
-            reader.by_ref().take(max_bytes).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-            if !jpeg_ends(&bytes) {
-                return Err("the JPEG is truncated: its end marker is missing".into());
-            }
-            pixels(jpeg::JpegDecoder::new(Cursor::new(bytes)).map_err(why)?, within, allowance)
-        }
-        Format::Tiff => unreachable!("TIFF has its own module"),
+impl<R: BufRead + Seek> Source for R {}
+impl<W: Write + Seek> Target for W {}
+
+/// What a file says before its pixels.
+pub(super) struct Header {
+    pub width: u32,
+    pub height: u32,
+    /// Samples of a pixel, alpha included.
+    pub samples: usize,
+    pub depth: Depth,
+    pub metadata: Metadata,
+}
+
+impl Header {
+    /// The picture, of which `fill` decodes the samples into bytes as they lie in memory.
+    pub(super) fn raster(
+        mut self,
+        allowance: Allowance,
+        fill: impl FnOnce(&mut [u8]) -> Decoded<()>,
+    ) -> Decoded<Raster> {
+        allowance.check(self.width, self.height, self.samples as u64, self.depth.bytes())?;
+        let turn = self.metadata.exif.as_deref_mut().and_then(take_orientation).unwrap_or(1);
+        let size = (self.height as usize, self.width as usize);
+        let mut samples = Samples::zeros(self.depth, self.samples * size.0 * size.1)?;
+        fill(samples.bytes_mut())?;
+        let channels = if self.samples > 2 { Channels::Rgb } else { Channels::Grey };
+        let alpha = self.samples.is_multiple_of(2);
+        Ok(Raster::new(channels, alpha, size, samples, self.metadata)?.upright(turn))
     }
 }
 
-/// The decoder fills a truncated JPEG with grey and says nothing, so the end marker is looked for here: after the
-/// last start of a scan, since thumbnails in the header have markers of their own.
-fn jpeg_ends(bytes: &[u8]) -> bool {
-    let last = |marker: u8| bytes.windows(2).rposition(|w| w == [0xff, marker]);
-    matches!((last(0xda), last(0xd9)), (Some(scan), Some(end)) if end > scan)
-}
-
-fn pixels(mut decoder: impl ImageDecoder, within: ::image::Limits, allowance: Allowance) -> Decoded<Raster> {
-    let (width, height) = decoder.dimensions();
-    let colour = decoder.color_type();
-    let count = u64::from(colour.channel_count());
-    allowance.check(width, height, count, u64::from(colour.bytes_per_pixel()) / count)?;
-    decoder.set_limits(within).map_err(why)?;
-
-    // Broken metadata is no reason to refuse good pixels.
-    let icc = decoder.icc_profile().ok().flatten();
-    let mut exif = decoder.exif_metadata().ok().flatten();
-    let turn = exif.as_deref_mut().and_then(Orientation::remove_from_exif_chunk).map_or(1, |o| o.to_exif());
-
-    let depth = match colour {
-        ColorType::L8 | ColorType::La8 | ColorType::Rgb8 | ColorType::Rgba8 => Depth::Eight,
-        ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16 => Depth::Sixteen,
-        other => return Err(format!("pixels of type {other:?} are not supported; convert to grey or RGB")),
+/// The orientation in an EXIF block, which is reset to upright: it must not be applied twice.
+fn take_orientation(exif: &mut [u8]) -> Option<u16> {
+    const ORIENTATION: u16 = 0x112;
+    const SHORT: u16 = 3;
+    let big = match exif.first_chunk()? {
+        b"II\x2a\0" => false,
+        b"MM\0\x2a" => true,
+        _ => return None,
     };
-    let channels = if count > 2 { Channels::Rgb } else { Channels::Grey };
-    let (height, width) = (height as usize, width as usize);
-    let mut samples = Samples::zeros(depth, count as usize * height * width)?;
-    decoder.read_image(samples.bytes_mut()).map_err(why)?;
-    let alpha = count % 2 == 0;
-    let raster = Raster::new(channels, alpha, (height, width), samples, Metadata { icc, exif })?;
-    Ok(raster.upright(u16::from(turn)))
-}
-
-/// Encodes samples that `format` can hold.
-pub(super) fn encode(raster: &Raster, format: Format, file: impl Write) -> Decoded<()> {
-    let mut file = BufWriter::new(file);
-    match format {
-        Format::Png => png_file::encode(raster, &mut file)?,
-        Format::WebP => finish(webp::WebPEncoder::new_lossless(&mut file), raster)?,
-        Format::Jpeg => finish(jpeg::JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY), raster)?,
-        Format::Tiff => unreachable!("TIFF has its own module"),
-    }
-    file.flush().map_err(|e| e.to_string())
-}
-
-fn finish(mut encoder: impl ImageEncoder, raster: &Raster) -> Decoded<()> {
-    if let Some(icc) = &raster.metadata.icc {
-        encoder.set_icc_profile(icc.clone()).map_err(|e| e.to_string())?;
-    }
-    if let Some(exif) = &raster.metadata.exif {
-        encoder.set_exif_metadata(exif.clone()).map_err(|e| e.to_string())?;
-    }
-    let colour = match (raster.kind(), raster.has_alpha()) {
-        (Channels::Grey, false) => ExtendedColorType::L8,
-        (Channels::Grey, true) => ExtendedColorType::La8,
-        (Channels::Rgb, false) => ExtendedColorType::Rgb8,
-        (Channels::Rgb, true) => ExtendedColorType::Rgba8,
+    let short = |at: usize| {
+        let bytes = *exif.get(at..)?.first_chunk()?;
+        Some(if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
     };
-    encoder.write_image(&raster.eight(), raster.width() as u32, raster.height() as u32, colour).map_err(why)
+    let long = |at: usize| {
+        let (first, second) = (u32::from(short(at)?), u32::from(short(at + 2)?));
+        Some(if big { first << 16 | second } else { second << 16 | first })
+    };
+    let directory = long(4)? as usize;
+    let entries = (0..usize::from(short(directory)?)).map(|i| directory + 2 + 12 * i);
+    for entry in entries {
+        if (short(entry)?, short(entry + 2)?, long(entry + 4)?) == (ORIENTATION, SHORT, 1) {
+            let turn = short(entry + 8).filter(|turn| (1..=8).contains(turn))?;
+            let upright = if big { 1_u16.to_be_bytes() } else { 1_u16.to_le_bytes() };
+            exif[entry + 8..entry + 10].copy_from_slice(&upright);
+            return Some(turn);
+        }
+    }
+    None
 }
 
-fn why(error: ::image::ImageError) -> String {
-    match error {
-        ::image::ImageError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "the file is truncated".into()
-        }
-        other => other.to_string(),
+/// Why reading failed, in words.
+pub(super) fn cut_short(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "the file is truncated".into(),
+        _ => error.to_string(),
     }
 }

@@ -19,13 +19,15 @@
 
 mod atomic;
 mod common;
+mod jpeg_file;
 mod png_file;
 mod raster;
 mod samples;
 mod tiff_file;
+mod webp_file;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, Write};
+use std::io::{BufReader, BufWriter, Cursor, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -34,6 +36,7 @@ pub use raster::Raster;
 
 use super::{Channels, Image};
 use crate::{Error, Result};
+use common::{Source, Target};
 
 /// How samples are stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,17 @@ pub enum Depth {
     Sixteen,
     /// 32-bit floating point, any scale.
     Float,
+}
+
+impl Depth {
+    /// Bytes of a sample.
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Eight => 1,
+            Self::Sixteen => 2,
+            Self::Float => 4,
+        }
+    }
 }
 
 /// What a file says about its pixels, kept as bytes.
@@ -206,30 +220,32 @@ fn open(path: &Path, allowance: Allowance) -> Result<Raster> {
     if file.metadata().map_err(Error::io(path))?.is_dir() {
         return Err(Error::file(path, "this is a folder, not an image"));
     }
-    decode_guarded(BufReader::new(file), allowance).map_err(|reason| Error::file(path, reason))
+    decode_guarded(&mut BufReader::new(file), allowance).map_err(|reason| Error::file(path, reason))
 }
 
 /// Decodes an image that is already in memory.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture> {
     let allowance = Allowance { limits, beside: 4 };
-    let raster = decode_guarded(std::io::Cursor::new(bytes), allowance).map_err(Error::invalid)?;
+    let raster = decode_guarded(&mut Cursor::new(bytes), allowance).map_err(Error::invalid)?;
     Ok(raster.into_picture())
 }
 
 /// A damaged file must not end the program, even where a decoder panics on it.
-fn decode_guarded(reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
+fn decode_guarded(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     catch_unwind(AssertUnwindSafe(|| decode_any(reader, allowance)))
         .unwrap_or_else(|_| Err("the file is damaged: its decoder failed".into()))
 }
 
-fn decode_any(mut reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
+fn decode_any(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let start = reader.fill_buf().map_err(|e| e.to_string())?;
     if start.is_empty() {
         return Err("the file is empty".into());
     }
     match Format::from_content(start).ok_or("this is not a PNG, JPEG, TIFF or WebP image")? {
+        Format::Png => png_file::decode(reader, allowance),
+        Format::Jpeg => jpeg_file::decode(reader, allowance),
         Format::Tiff => tiff_file::decode(reader, allowance),
-        format => common::decode(reader, format, allowance),
+        Format::WebP => webp_file::decode(reader, allowance),
     }
 }
 
@@ -261,17 +277,21 @@ pub fn encode(picture: &Picture, format: Format) -> Result<Vec<u8>> {
     picture.check()?;
     let raster = Raster::rounded(picture, format.holds(picture.depth));
     check_writable(&raster, format).map_err(Error::invalid)?;
-    let mut bytes = std::io::Cursor::new(Vec::new());
+    let mut bytes = Cursor::new(Vec::new());
     encode_to(&raster, format, &mut bytes).map_err(Error::invalid)?;
     Ok(bytes.into_inner())
 }
 
-fn encode_to(raster: &Raster, format: Format, file: impl Write + Seek) -> Decoded<()> {
+fn encode_to(raster: &Raster, format: Format, file: &mut dyn Target) -> Decoded<()> {
     format.holds(raster.depth());
+    let mut file = BufWriter::new(file);
     match format {
-        Format::Tiff => tiff_file::encode(raster, file),
-        _ => common::encode(raster, format, file),
+        Format::Png => png_file::encode(raster, &mut file)?,
+        Format::Jpeg => jpeg_file::encode(raster, &mut file)?,
+        Format::Tiff => tiff_file::encode(raster, &mut file)?,
+        Format::WebP => webp_file::encode(raster, &mut file)?,
     }
+    file.flush().map_err(|e| e.to_string())
 }
 
 fn check_writable(raster: &Raster, format: Format) -> Decoded<()> {

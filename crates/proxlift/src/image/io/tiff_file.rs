@@ -1,17 +1,19 @@
 //! TIFF, through the `tiff` crate: 8 and 16 bits and 32-bit float, grey and RGB, alpha, planar or not.
 
-use std::io::{BufRead, BufWriter, Seek, Write};
+use std::io::{Seek, Write};
 
-use ::tiff::ColorType;
 use ::tiff::decoder::{Decoder, DecodingResult, DecodingSampleType, Limits as TiffLimits};
-use ::tiff::encoder::colortype::{self, ColorType as Encoded};
-use ::tiff::encoder::{TiffEncoder, TiffKind, TiffKindBig, TiffKindStandard, TiffValue};
-use ::tiff::tags::{ExtraSamples, PlanarConfiguration, Tag};
+use ::tiff::encoder::{TiffEncoder, TiffKind, TiffKindBig, TiffKindStandard};
+use ::tiff::tags::{
+    CompressionMethod, ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag,
+};
+use ::tiff::{ColorType, TiffError, TiffResult};
 
+use super::common::{Source, Target, cut_short};
 use super::samples::Samples;
 use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 
-pub(super) fn decode(reader: impl BufRead + Seek, allowance: Allowance) -> Decoded<Raster> {
+pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let mut within = TiffLimits::default();
     within.decoding_buffer_size = usize::try_from(allowance.limits.max_bytes).unwrap_or(usize::MAX);
     within.intermediate_buffer_size = within.decoding_buffer_size;
@@ -88,57 +90,68 @@ fn woven<T: Copy, U>(samples: &[T], planes: usize, value: impl Fn(T) -> U) -> Ve
     (0..pixels * planes).map(|i| value(samples[i % planes * pixels + i / planes])).collect()
 }
 
-pub(super) fn encode(raster: &Raster, file: impl Write + Seek) -> Decoded<()> {
+pub(super) fn encode(raster: &Raster, file: &mut dyn Target) -> Decoded<()> {
     if raster.metadata.exif.is_some() {
         tracing::info!("TIFF is written without the EXIF block");
     }
-    let mut file = BufWriter::new(file);
     // Offsets of the classic format have 32 bits.
     if (raster.samples().bytes().len() as u64) < u64::from(u32::MAX) - (1 << 24) {
-        let encoder = TiffEncoder::<_, TiffKindStandard>::new_generic(&mut file).map_err(why)?;
-        encode_as(raster, encoder)?;
+        write(raster, TiffEncoder::<_, TiffKindStandard>::new_generic(file)).map_err(why)
     } else {
-        encode_as(raster, TiffEncoder::<_, TiffKindBig>::new_generic(&mut file).map_err(why)?)?;
-    }
-    file.flush().map_err(|e| e.to_string())
-}
-
-fn encode_as<W: Write + Seek, K: TiffKind>(raster: &Raster, encoder: TiffEncoder<W, K>) -> Decoded<()> {
-    use colortype::{Gray8, Gray16, Gray32Float, RGB8, RGB16, RGB32Float};
-    match (raster.samples(), raster.kind()) {
-        (Samples::Eight(s), Channels::Grey) => samples::<Gray8, _, _>(raster, encoder, s),
-        (Samples::Eight(s), Channels::Rgb) => samples::<RGB8, _, _>(raster, encoder, s),
-        (Samples::Sixteen(s), Channels::Grey) => samples::<Gray16, _, _>(raster, encoder, s),
-        (Samples::Sixteen(s), Channels::Rgb) => samples::<RGB16, _, _>(raster, encoder, s),
-        (Samples::Float(s), Channels::Grey) => samples::<Gray32Float, _, _>(raster, encoder, s),
-        (Samples::Float(s), Channels::Rgb) => samples::<RGB32Float, _, _>(raster, encoder, s),
+        write(raster, TiffEncoder::<_, TiffKindBig>::new_generic(file)).map_err(why)
     }
 }
 
-fn samples<C: Encoded, W: Write + Seek, K: TiffKind>(
+/// Bytes of a strip, about.
+const STRIP: usize = 1 << 20;
+
+/// The directory is written by hand, since the library's own function is compiled anew for every type of samples.
+fn write<W: Write + Seek, K: TiffKind>(
     raster: &Raster,
-    mut encoder: TiffEncoder<W, K>,
-    data: &[C::Inner],
-) -> Decoded<()>
-where
-    [C::Inner]: TiffValue,
-{
-    let (width, height) = (raster.width() as u32, raster.height() as u32);
-    let mut image = encoder.new_image::<C>(width, height).map_err(why)?;
-    if let Some(icc) = &raster.metadata.icc {
-        image.encoder().write_tag(Tag::IccProfile, icc.as_slice()).map_err(why)?;
+    encoder: TiffResult<TiffEncoder<W, K>>,
+) -> TiffResult<()> {
+    let samples = raster.samples_per_pixel();
+    let (bits, format) = match raster.depth() {
+        Depth::Eight => (8_u16, SampleFormat::Uint),
+        Depth::Sixteen => (16, SampleFormat::Uint),
+        Depth::Float => (32, SampleFormat::IEEEFP),
+    };
+    let colours = match raster.kind() {
+        Channels::Grey => PhotometricInterpretation::BlackIsZero,
+        Channels::Rgb => PhotometricInterpretation::RGB,
+    };
+    let bytes = raster.samples().bytes();
+    let row = bytes.len() / raster.height();
+    let rows = (STRIP / row).clamp(1, raster.height());
+    let mut encoder = encoder?;
+    let mut directory = encoder.image_directory()?;
+    let (mut offsets, mut counts) = (Vec::new(), Vec::new());
+    for strip in bytes.chunks(rows * row) {
+        offsets.push(K::convert_offset(directory.write_data(strip)?)?);
+        counts.push(K::convert_offset(strip.len() as u64)?);
     }
+    directory.write_tag(Tag::ImageWidth, raster.width() as u32)?;
+    directory.write_tag(Tag::ImageLength, raster.height() as u32)?;
+    directory.write_tag(Tag::BitsPerSample, vec![bits; samples].as_slice())?;
+    directory.write_tag(Tag::SampleFormat, vec![format.to_u16(); samples].as_slice())?;
+    directory.write_tag(Tag::Compression, CompressionMethod::None.to_u16())?;
+    directory.write_tag(Tag::PhotometricInterpretation, colours.to_u16())?;
+    directory.write_tag(Tag::SamplesPerPixel, samples as u16)?;
+    directory.write_tag(Tag::RowsPerStrip, rows as u32)?;
+    directory.write_tag(Tag::StripOffsets, K::convert_slice(&offsets))?;
+    directory.write_tag(Tag::StripByteCounts, K::convert_slice(&counts))?;
     if raster.has_alpha() {
-        image.extra_samples(&[ExtraSamples::UnassociatedAlpha]).map_err(why)?;
+        directory.write_tag(Tag::ExtraSamples, ExtraSamples::UnassociatedAlpha.to_u16())?;
     }
-    image.write_data(data).map_err(why)
+    if let Some(icc) = &raster.metadata.icc {
+        directory.write_tag(Tag::IccProfile, icc.as_slice())?;
+    }
+    directory.finish()
 }
 
-fn why(error: ::tiff::TiffError) -> String {
+fn why(error: TiffError) -> String {
     match error {
-        ::tiff::TiffError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "the file is truncated".into()
-        }
+        TiffError::IoError(e) => cut_short(&e),
         other => other.to_string(),
     }
 }

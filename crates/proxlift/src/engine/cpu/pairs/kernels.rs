@@ -1,13 +1,18 @@
 //! The vector kernels of pairs of rows: the sums of the four points, for a convolution and for its adjoint.
 
 use super::{POINTS, Point};
-use crate::engine::cpu::kernels::{Epilogue, Place, load, store};
+use crate::engine::cpu::epilogue::Epilogue;
+use crate::engine::cpu::level::{dispatch, wide};
+use crate::engine::cpu::product::Place;
+use crate::engine::cpu::vectors::{load, store};
 use crate::field::LANES;
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
-/// Rows of a block that a kernel holds in registers, where there are enough.
-const BLOCK: usize = 3;
+/// Rows of the blocks that a kernel holds in registers.
+const WHOLE: usize = 3;
+const SMALLER: usize = 2;
+type Panels = crate::engine::cpu::panels::Panels<WHOLE, SMALLER>;
 
 /// Numbers of each feature that lie together: so many of the first feature's even rows, of its odd ones, of the next
 /// feature, and after all features the next numbers. A pass reads memory from one end to the other, and a register
@@ -18,52 +23,6 @@ pub(super) const UNIT: usize = 48;
 #[inline(always)]
 pub(super) fn unit(planes: usize, p: usize) -> (usize, usize) {
     (p / UNIT * planes * UNIT + p % UNIT, UNIT - p % UNIT)
-}
-
-/// A matrix, its rows in [`blocks`] that lie interleaved.
-#[derive(Clone, Debug, Default)]
-pub(in crate::engine::cpu) struct Panels {
-    data: Vec<f32>,
-    rows: usize,
-    depth: usize,
-}
-
-impl Panels {
-    /// Packs `entry(row, k)`.
-    pub(super) fn pack(&mut self, rows: usize, depth: usize, entry: impl Fn(usize, usize) -> f32) {
-        (self.rows, self.depth) = (rows, depth);
-        self.data.clear();
-        let (threes, twos) = blocks(rows);
-        let mut first = 0;
-        while first < rows {
-            let size = if first < threes { BLOCK } else { 2.min(threes + twos - first).max(1) };
-            for k in 0..depth {
-                self.data.extend((first..first + size).map(|row| entry(row, k)));
-            }
-            first += size;
-        }
-    }
-
-    /// The entries of rows that make a block.
-    ///
-    /// # Safety
-    /// There are such rows, and they were packed.
-    #[inline(always)]
-    unsafe fn block(&self, rows: Range<usize>) -> &[f32] {
-        debug_assert!(rows.end <= self.rows && self.data.len() == self.rows * self.depth);
-        // SAFETY: the caller's promise.
-        unsafe { self.data.get_unchecked(rows.start * self.depth..rows.end * self.depth) }
-    }
-}
-
-/// How many of so many rows go in blocks of three and how many in blocks of two; only a single row is left alone.
-#[inline(always)]
-fn blocks(rows: usize) -> (usize, usize) {
-    if rows < 2 {
-        return (0, 0);
-    }
-    let twos = (BLOCK - rows % BLOCK) % BLOCK * 2;
-    (rows - twos, twos)
 }
 
 /// Numbers whose taps are in memory at once: a multiple of what the kernels take at a time.
@@ -170,6 +129,8 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
     }
 }
 
+/// All features of `N` vectors.
+///
 /// # Safety
 /// Everything that [`convolve`] asserts.
 #[inline(always)]
@@ -180,26 +141,30 @@ unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: us
     at: (usize, usize),
     epilogue: &mut E,
 ) {
-    let (threes, twos) = blocks(a.rows);
+    let (whole, smaller) = a.cuts();
     // SAFETY: the caller's promise.
     unsafe {
-        for j in (0..threes).step_by(BLOCK) {
-            convolve_block::<S, E, SINGLE, BLOCK, N>(simd, a.block(j..j + BLOCK), j, b, at, epilogue);
+        for j in (0..whole).step_by(WHOLE) {
+            convolve_block::<S, E, SINGLE, WHOLE, N>(simd, a.block(j..j + WHOLE), j, b, at, epilogue);
         }
-        for j in (threes..threes + twos).step_by(2) {
-            convolve_block::<S, E, SINGLE, 2, N>(simd, a.block(j..j + 2), j, b, at, epilogue);
+        for j in (whole..smaller).step_by(SMALLER) {
+            convolve_block::<S, E, SINGLE, SMALLER, N>(simd, a.block(j..j + SMALLER), j, b, at, epilogue);
         }
-        for j in threes + twos..a.rows {
+        for j in smaller..a.rows() {
             convolve_block::<S, E, SINGLE, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
+        }
+        for j in 0..a.rows() {
+            let even = at.1 + 2 * j * UNIT;
+            epilogue.after::<S, 2, N>(simd, j, [even, even + UNIT]);
         }
     }
 }
 
 /// `epilogue(start + L x)` of both rows of the pairs' numbers in `range`, both ends multiples of [`LANES`], a stretch at
 /// most, with which the planes of `b` begin.
-#[inline(always)]
-pub(super) fn convolve<S: Simd, E: Epilogue, const N: usize>(
-    simd: S,
+#[inline(never)]
+pub(super) fn convolve<E: Epilogue>(
+    level: Level,
     a: &Panels,
     b: Combined<'_>,
     range: Range<usize>,
@@ -208,74 +173,93 @@ pub(super) fn convolve<S: Simd, E: Epilogue, const N: usize>(
     let planes: usize = b.planes.iter().sum();
     assert!(range.start.is_multiple_of(LANES) && range.end.is_multiple_of(LANES));
     assert!(range.len() <= STRETCH && b.kernel / 2 <= SIDE && planes * PLANE <= b.data.len());
-    assert!(planes * b.kernel == a.depth && a.data.len() == a.rows * a.depth);
+    assert!(planes * b.kernel == a.depth());
     assert!(b.planes[MINUS] <= b.planes[ONE] && b.planes[ZERO] == b.planes[INFINITY] && b.kernel > 0);
-    assert!(2 * a.rows * range.end.next_multiple_of(UNIT) <= epilogue.len() && a.rows <= epilogue.rows());
-    if (b.planes, b.kernel) == ([1; 4], 3) {
-        // SAFETY: asserted above.
-        unsafe { convolve_range::<S, E, true, N>(simd, a, b, range, epilogue) };
-    } else {
-        // SAFETY: asserted above.
-        unsafe { convolve_range::<S, E, false, N>(simd, a, b, range, epilogue) };
-    }
+    assert!(2 * a.rows() * range.end.next_multiple_of(UNIT) <= epilogue.len() && a.rows() <= epilogue.rows());
+    // SAFETY: asserted above.
+    dispatch!(level, simd => unsafe { convolve_at(simd, a, b, range, epilogue) });
 }
 
 /// # Safety
 /// Everything that [`convolve`] asserts.
 #[inline(always)]
-unsafe fn convolve_range<S: Simd, E: Epilogue, const SINGLE: bool, const N: usize>(
+unsafe fn convolve_at<S: Simd, E: Epilogue>(
     simd: S,
     a: &Panels,
     b: Combined<'_>,
     range: Range<usize>,
     epilogue: &mut E,
 ) {
-    let mut p = range.start;
-    while p < range.end {
-        let (base, together) = unit(2 * a.rows, p);
-        let (at, left) = ((p - range.start, base), together.min(range.end - p));
-        // SAFETY: the caller's promise.
-        unsafe {
-            if left >= N * S::f32s::LEN {
-                convolve_columns::<S, E, SINGLE, N>(simd, a, b, at, epilogue);
-                p += N * S::f32s::LEN;
-            } else {
-                convolve_columns::<S, E, SINGLE, 1>(simd, a, b, at, epilogue);
-                p += S::f32s::LEN;
-            }
+    // SAFETY: the caller's promise.
+    unsafe {
+        if const { wide::<S>() } {
+            convolve_range::<S, E, 3>(simd, a, b, range, epilogue);
+        } else {
+            convolve_range::<S, E, 2>(simd, a, b, range, epilogue);
         }
     }
 }
 
-/// `M` taps by `N` vectors of the products at a point, of features that lie from `base` on.
+/// # Safety
+/// Everything that [`convolve`] asserts.
+#[inline(always)]
+unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
+    simd: S,
+    a: &Panels,
+    b: Combined<'_>,
+    range: Range<usize>,
+    epilogue: &mut E,
+) {
+    let single = (b.planes, b.kernel) == ([1; 4], 3);
+    let mut p = range.start;
+    while p < range.end {
+        let (base, together) = unit(2 * a.rows(), p);
+        let (at, left) = ((p - range.start, base), together.min(range.end - p));
+        // SAFETY: the caller's promise.
+        unsafe {
+            if left < N * S::f32s::LEN {
+                convolve_columns::<S, E, false, 1>(simd, a, b, at, epilogue);
+                p += S::f32s::LEN;
+                continue;
+            }
+            if single {
+                convolve_columns::<S, E, true, N>(simd, a, b, at, epilogue);
+            } else {
+                convolve_columns::<S, E, false, N>(simd, a, b, at, epilogue);
+            }
+            p += N * S::f32s::LEN;
+        }
+    }
+}
+
+/// `M` taps by `N` vectors of the products at a point, of features that lie from `base` on. The point takes both rows of
+/// a feature, `even + sign odd`, or only the one that lies at `base`.
 ///
 /// # Safety
 /// Everything that [`adjoint`] asserts.
 #[inline(always)]
-unsafe fn adjoint_block<S: Simd, const POINT: usize, const M: usize, const N: usize>(
+unsafe fn adjoint_block<S: Simd, const BOTH: bool, const M: usize, const N: usize>(
     simd: S,
     a: &[f32],
-    (u, base): (&[f32], usize),
+    (u, base, sign): (&[f32], usize, f32),
     p: usize,
     (planes, at): (&mut [f32], Place),
     first: usize,
 ) {
     let lanes = S::f32s::LEN;
     let zero = S::f32s::splat(simd, 0.0);
+    let sign = S::f32s::splat(simd, sign);
     let mut sums = [[zero; N]; M];
-    let mut even = base;
+    let mut row = base;
     for a in a.as_chunks::<M>().0 {
         let mut values = [zero; N];
         for (n, value) in values.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
-                let even = even + n * lanes;
-                *value = match POINT {
-                    ONE => load(simd, u, even) + load(simd, u, even + UNIT),
-                    MINUS => load(simd, u, even) - load(simd, u, even + UNIT),
-                    ZERO => load(simd, u, even),
-                    _ => load(simd, u, even + UNIT),
-                };
+                *value = load(simd, u, row + n * lanes);
+                if BOTH {
+                    *value = load(simd, u, row + UNIT + n * lanes).mul_add(sign, *value);
+                }
             }
         }
         for m in 0..M {
@@ -284,7 +268,7 @@ unsafe fn adjoint_block<S: Simd, const POINT: usize, const M: usize, const N: us
                 sums[m][n] = weight.mul_add(values[n], sums[m][n]);
             }
         }
-        even += 2 * UNIT;
+        row += 2 * UNIT;
     }
     for (m, sums) in sums.iter().enumerate() {
         for (n, sum) in sums.iter().enumerate() {
@@ -299,31 +283,35 @@ const MINUS: usize = Point::Minus as usize;
 const ZERO: usize = Point::Zero as usize;
 const INFINITY: usize = Point::Infinity as usize;
 
+/// All taps of a point, which come after those `before`; returns what comes before the next.
+///
 /// # Safety
 /// Everything that [`adjoint`] asserts.
 #[inline(always)]
-unsafe fn adjoint_columns<S: Simd, const POINT: usize, const N: usize>(
+unsafe fn adjoint_columns<S: Simd, const BOTH: bool, const N: usize>(
     simd: S,
     a: &Panels,
-    u: (&[f32], usize),
+    u: (&[f32], usize, f32),
     p: usize,
     (planes, at): (&mut [f32], Place),
     before: usize,
 ) -> usize {
-    let (threes, twos) = blocks(a.rows);
+    let (whole, smaller) = a.cuts();
     // SAFETY: the caller's promise.
     unsafe {
-        for t in (0..threes).step_by(BLOCK) {
-            adjoint_block::<S, POINT, BLOCK, N>(simd, a.block(t..t + BLOCK), u, p, (planes, at), before + t);
+        for t in (0..whole).step_by(WHOLE) {
+            let block = a.block(t..t + WHOLE);
+            adjoint_block::<S, BOTH, WHOLE, N>(simd, block, u, p, (planes, at), before + t);
         }
-        for t in (threes..threes + twos).step_by(2) {
-            adjoint_block::<S, POINT, 2, N>(simd, a.block(t..t + 2), u, p, (planes, at), before + t);
+        for t in (whole..smaller).step_by(SMALLER) {
+            let block = a.block(t..t + SMALLER);
+            adjoint_block::<S, BOTH, SMALLER, N>(simd, block, u, p, (planes, at), before + t);
         }
-        for t in threes + twos..a.rows {
-            adjoint_block::<S, POINT, 1, N>(simd, a.block(t..t + 1), u, p, (planes, at), before + t);
+        for t in smaller..a.rows() {
+            adjoint_block::<S, BOTH, 1, N>(simd, a.block(t..t + 1), u, p, (planes, at), before + t);
         }
     }
-    before + a.rows
+    before + a.rows()
 }
 
 /// All points of some vectors.
@@ -334,40 +322,57 @@ unsafe fn adjoint_columns<S: Simd, const POINT: usize, const N: usize>(
 unsafe fn adjoint_points<S: Simd, const N: usize>(
     simd: S,
     a: &[Panels; 4],
-    u: (&[f32], usize),
+    (u, base): (&[f32], usize),
     p: usize,
     (planes, at): (&mut [f32], Place),
 ) {
+    let mut rows = 0;
     // SAFETY: the caller's promise.
     unsafe {
-        let rows = adjoint_columns::<S, ONE, N>(simd, &a[ONE], u, p, (planes, at), 0);
-        let rows = adjoint_columns::<S, MINUS, N>(simd, &a[MINUS], u, p, (planes, at), rows);
-        let rows = adjoint_columns::<S, ZERO, N>(simd, &a[ZERO], u, p, (planes, at), rows);
-        adjoint_columns::<S, INFINITY, N>(simd, &a[INFINITY], u, p, (planes, at), rows);
+        for (a, sign) in [(&a[ONE], 1.0), (&a[MINUS], -1.0)] {
+            rows = adjoint_columns::<S, true, N>(simd, a, (u, base, sign), p, (planes, at), rows);
+        }
+        for (a, odd) in [(&a[ZERO], 0), (&a[INFINITY], UNIT)] {
+            rows = adjoint_columns::<S, false, N>(simd, a, (u, base + odd, 0.0), p, (planes, at), rows);
+        }
     }
 }
 
 /// The products of every tap of every term, summed over the features, for the pairs' numbers in `range`, both ends
 /// multiples of [`LANES`]; the planes of the products lie `at`.
+#[inline(never)]
+pub(super) fn adjoint(
+    level: Level,
+    a: &[Panels; 4],
+    u: &[f32],
+    range: Range<usize>,
+    (planes, at): (&mut [f32], Place),
+) {
+    let (rows, features) = (a.iter().map(Panels::rows).sum::<usize>(), a[ZERO].depth());
+    assert!(range.start.is_multiple_of(LANES) && range.end.is_multiple_of(LANES));
+    assert!(2 * features * range.end.next_multiple_of(UNIT) <= u.len());
+    assert!(a.iter().all(|a| a.depth() == features));
+    assert!(at.at(0, range.start) <= at.at(rows - 1, range.end));
+    assert!(at.at(rows - 1, range.end) <= planes.len());
+    // SAFETY: asserted above.
+    dispatch!(level, simd => unsafe { adjoint_range::<_, 3>(simd, a, u, range, (planes, at)) });
+}
+
+/// # Safety
+/// Everything that [`adjoint`] asserts.
 #[inline(always)]
-pub(super) fn adjoint<S: Simd, const N: usize>(
+unsafe fn adjoint_range<S: Simd, const N: usize>(
     simd: S,
     a: &[Panels; 4],
     u: &[f32],
     range: Range<usize>,
     (planes, at): (&mut [f32], Place),
 ) {
-    let (rows, features) = (a.iter().map(|a| a.rows).sum::<usize>(), a[ZERO].depth);
-    assert!(range.start.is_multiple_of(LANES) && range.end.is_multiple_of(LANES));
-    assert!(2 * features * range.end.next_multiple_of(UNIT) <= u.len());
-    assert!(a.iter().all(|a| a.depth == features && a.data.len() == a.rows * a.depth));
-    assert!(at.at(0, range.start) <= at.at(rows - 1, range.end));
-    assert!(at.at(rows - 1, range.end) <= planes.len());
     let mut p = range.start;
     while p < range.end {
-        let (base, together) = unit(2 * features, p);
+        let (base, together) = unit(2 * a[ZERO].depth(), p);
         let left = together.min(range.end - p);
-        // SAFETY: asserted above.
+        // SAFETY: the caller's promise.
         unsafe {
             if left >= N * S::f32s::LEN {
                 adjoint_points::<S, N>(simd, a, (u, base), p, (planes, at));

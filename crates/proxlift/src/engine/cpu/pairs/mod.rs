@@ -25,8 +25,8 @@
 pub(super) mod kernels;
 pub(super) mod stencil;
 
+use super::panels::Panels;
 use crate::operator::Filters;
-use kernels::Panels;
 
 /// Where the two polynomials of a pair, one of features and one of taps, are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,9 +102,9 @@ pub(super) fn terms(kernel: usize) -> Vec<Term> {
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine::cpu) struct Packed {
     /// A row a feature.
-    convolution: Panels,
+    convolution: Panels<3, 2>,
     /// For each point, a row a tap of its terms.
-    adjoint: [Panels; POINTS.len()],
+    adjoint: [Panels<3, 2>; POINTS.len()],
     /// The terms of kernels of this size.
     terms: (usize, Vec<Term>),
 }

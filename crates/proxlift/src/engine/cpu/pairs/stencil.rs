@@ -3,12 +3,13 @@
 
 use super::kernels::{Combined, PLANE, SIDE, STRETCH, UNIT, adjoint, convolve, unit};
 use super::{POINTS, Packed, Term, terms};
-use crate::engine::cpu::kernels::{Epilogue, Place, Signed, Start, combine};
-use crate::engine::cpu::primal::Between;
-use crate::engine::cpu::stencil::wide;
+use crate::engine::cpu::combine::{Signed, Start, combine};
+use crate::engine::cpu::epilogue::Epilogue;
+use crate::engine::cpu::image_step::ImageStep;
+use crate::engine::cpu::product::Place;
 use crate::field::{Aligned, Grid, LANES};
 use crate::network::Architecture;
-use fearless_simd::Simd;
+use fearless_simd::Level;
 use std::ops::Range;
 
 /// Taps in a plane that the next stretch needs again.
@@ -255,10 +256,9 @@ impl Stencil {
     }
 
     /// `epilogue(start + scale L x)` for the numbers in `range`; `x` is padded.
-    #[inline(always)]
-    pub(in crate::engine::cpu) fn convolve<S: Simd, E: Epilogue>(
+    pub(in crate::engine::cpu) fn convolve<E: Epilogue>(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         x: &[f32],
         range: Range<usize>,
@@ -269,30 +269,25 @@ impl Stencil {
             let stretch = start..range.end.min(start + STRETCH);
             for (combined, rows) in work.combined.chunks_exact_mut(PLANE).zip(&self.combinations) {
                 let combined = &mut combined[..stretch.len() + 2 * SIDE];
-                combine(simd, x, rows, start, Start::Zero, None, combined);
+                combine(level, x, rows, start, Start::Zero, None, combined);
             }
             let (a, planes, kernel) = (&packed.convolution, self.counts, self.architecture.kernel);
             let combined = Combined { data: &work.combined, planes, kernel };
-            if wide::<S>() {
-                convolve::<S, E, 3>(simd, a, combined, stretch, epilogue);
-            } else {
-                convolve::<S, E, 2>(simd, a, combined, stretch, epilogue);
-            }
+            convolve(level, a, combined, stretch, epilogue);
         }
         self.clear_gaps(&range, epilogue.planes());
     }
 
-    /// One stretch of `r = L* u - z`, and what comes `between`, if enough of `u` is `available`; whether it was. `z` and
+    /// One stretch of `r = L* u - z`, and the image `step`, if enough of `u` is `available`; whether it was. `z` and
     /// `r` are padded.
-    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(in crate::engine::cpu) fn residual<S: Simd>(
+    pub(in crate::engine::cpu) fn residual(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         (u, available): (&[f32], usize),
         z: &[f32],
-        between: &mut Between<'_>,
+        step: &mut ImageStep<'_>,
         progress: &mut Progress,
         work: &mut Work,
         (kept, r): (&mut [f32], &mut [f32]),
@@ -306,25 +301,25 @@ impl Stencil {
         if !progress.follows {
             self.begin(start, z, r);
         }
-        self.taps(simd, packed, u, start..end, progress.follows, work, kept);
+        self.taps(level, packed, u, start..end, progress.follows, work, kept);
         (progress.taken, progress.follows) = (end, true);
         let planes = work.taps.chunks_exact(self.architecture.kernel * PLANE);
         for (sums, taps) in work.sums.chunks_exact_mut(STRETCH).zip(planes) {
-            combine(simd, taps, &self.shifted, 0, Start::Zero, None, &mut sums[..end - start]);
+            combine(level, taps, &self.shifted, 0, Start::Zero, None, &mut sums[..end - start]);
         }
         for (i, routes) in self.routes.iter().enumerate() {
             for (route, Route { shift, terms }) in routes.iter().enumerate() {
                 let at = (self.margin + start).wrapping_add_signed(*shift);
                 let place = i * self.padded() + at..i * self.padded() + at + (end - start);
                 let first = if route == 0 { Start::Minus(&z[place.clone()]) } else { Start::Out };
-                combine(simd, &work.sums, terms, 0, first, None, &mut r[place]);
+                combine(level, &work.sums, terms, 0, first, None, &mut r[place]);
                 if route + 1 == routes.len() {
-                    self.complete(i, at..at + (end - start), between, r);
+                    self.complete(i, at..at + (end - start), step, r);
                 }
             }
         }
         if end == len {
-            self.flush(between, r);
+            self.flush(step, r);
         }
         true
     }
@@ -339,15 +334,15 @@ impl Stencil {
     }
 
     /// The rows of the residual that wait for something below the last pair, and the margin.
-    fn flush(&self, between: &mut Between<'_>, r: &mut [f32]) {
+    fn flush(&self, step: &mut ImageStep<'_>, r: &mut [f32]) {
         for (i, routes) in self.routes.iter().enumerate() {
             let at = |shift: isize| (self.margin + self.half.len()).wrapping_add_signed(shift);
-            self.complete(i, at(routes[routes.len() - 1].shift)..at(routes[0].shift.max(0)), between, r);
+            self.complete(i, at(routes[routes.len() - 1].shift)..at(routes[0].shift.max(0)), step, r);
         }
     }
 
-    /// Numbers of padded plane `i` to which all was added: what is no pixel becomes zero, then comes what is between.
-    fn complete(&self, i: usize, place: Range<usize>, between: &mut Between<'_>, r: &mut [f32]) {
+    /// Numbers of padded plane `i` to which all was added: what is no pixel becomes zero, then comes the image step.
+    fn complete(&self, i: usize, place: Range<usize>, step: &mut ImageStep<'_>, r: &mut [f32]) {
         let (margin, end) = (self.margin, self.margin + self.half.len());
         let plane = &mut r[i * self.padded()..][..self.padded()];
         plane[place.start.min(margin)..place.end.min(margin)].fill(0.0);
@@ -356,7 +351,7 @@ impl Stencil {
         self.gaps(pixels.start - margin..pixels.end - margin, i % 2, |gap| {
             plane[margin + gap.start..margin + gap.end].fill(0.0);
         });
-        between.chunk(i * self.half.len() + pixels.start - margin, &mut plane[pixels]);
+        step.chunk(i * self.half.len() + pixels.start - margin, &mut plane[pixels]);
     }
 
     /// The numbers in `range` of a plane of even or odd rows that are no pixels.
@@ -372,11 +367,10 @@ impl Stencil {
     }
 
     /// The taps of a stretch and of a side before and after it; the first of them are those `kept` if it follows another.
-    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    fn taps<S: Simd>(
+    fn taps(
         &self,
-        simd: S,
+        level: Level,
         packed: &Packed,
         u: &[f32],
         stretch: Range<usize>,
@@ -398,7 +392,7 @@ impl Stencil {
         };
         let end = len.min(stretch.end + SIDE);
         let place = Place { unit: PLANE, shift: SIDE.wrapping_sub(stretch.start) };
-        adjoint::<S, 3>(simd, &packed.adjoint, u, fresh.min(end)..end, (&mut work.taps, place));
+        adjoint(level, &packed.adjoint, u, fresh.min(end)..end, (&mut work.taps, place));
         for (plane, kept) in work.taps.chunks_exact_mut(PLANE).zip(kept.chunks_exact_mut(KEPT)) {
             if end < stretch.end + SIDE {
                 plane[fresh.max(end) + SIDE - stretch.start..stretch.len() + KEPT].fill(0.0);

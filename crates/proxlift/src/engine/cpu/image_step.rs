@@ -1,11 +1,10 @@
 //! The image part of a layer, chunk by chunk, between its adjoint and its convolution. Images are few beside the
 //! features, so these loops are plain.
 
-use super::stencil::Stencil;
 use crate::network::Primal;
 
 /// What happens to the numbers of an image before the convolution sees them.
-pub(super) enum Between<'a> {
+pub(super) enum ImageStep<'a> {
     /// Nothing: dual forward-backward.
     Nothing,
     /// From `L* y - z` to `r_k + gamma_k (r_k - r_{k-1})`; `q_{k-1}` is replaced by `q_k`.
@@ -15,7 +14,7 @@ pub(super) enum Between<'a> {
     Reverse { primal: Primal<f32>, q: &'a [f32], carried: &'a mut [f32], tau: f32 },
 }
 
-impl Between<'_> {
+impl ImageStep<'_> {
     /// Works on the numbers from `at` on of all image planes in a row.
     pub(super) fn chunk(&mut self, at: usize, image: &mut [f32]) {
         match self {
@@ -35,14 +34,6 @@ impl Between<'_> {
                     (*a, *carried) = (-to_image / *tau, before);
                 }
             }
-        }
-    }
-
-    /// All numbers of padded image planes.
-    pub(super) fn whole(&mut self, stencil: &Stencil, padded: &mut [f32]) {
-        let (len, margin) = (stencil.grid.len(), stencil.grid.margin());
-        for (c, plane) in padded.chunks_exact_mut(stencil.padded()).enumerate() {
-            self.chunk(c * len, &mut plane[margin..margin + len]);
         }
     }
 }

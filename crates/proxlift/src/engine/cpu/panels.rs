@@ -1,0 +1,92 @@
+//! A matrix as the kernels read it.
+
+use std::ops::Range;
+
+/// A matrix whose rows are cut into blocks of `WHOLE`, of `SMALLER` and of one row; those of a block lie interleaved.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Panels<const WHOLE: usize, const SMALLER: usize> {
+    data: Vec<f32>,
+    rows: usize,
+    depth: usize,
+    /// The rows at which the blocks of `WHOLE` and of `SMALLER` end.
+    cuts: (usize, usize),
+}
+
+impl<const WHOLE: usize, const SMALLER: usize> Panels<WHOLE, SMALLER> {
+    /// Packs `entry(row, k)`.
+    pub(super) fn pack(&mut self, rows: usize, depth: usize, entry: impl Fn(usize, usize) -> f32) {
+        (self.rows, self.depth, self.cuts) = (rows, depth, cuts(rows, WHOLE, SMALLER));
+        self.data.clear();
+        let (whole, smaller) = self.cuts;
+        let mut first = 0;
+        while first < rows {
+            let size = match first {
+                row if row < whole => WHOLE,
+                row if row < smaller => SMALLER,
+                _ => 1,
+            };
+            for k in 0..depth {
+                self.data.extend((first..first + size).map(|row| entry(row, k)));
+            }
+            first += size;
+        }
+    }
+
+    /// Its rows.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Its columns.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The rows at which the blocks of `WHOLE` and of `SMALLER` end.
+    #[inline(always)]
+    pub(super) fn cuts(&self) -> (usize, usize) {
+        self.cuts
+    }
+
+    /// The entries of rows that make a block.
+    ///
+    /// # Safety
+    /// There are such rows.
+    #[inline(always)]
+    pub(super) unsafe fn block(&self, rows: Range<usize>) -> &[f32] {
+        debug_assert!(rows.end <= self.rows && self.data.len() == self.rows * self.depth);
+        // SAFETY: all rows were packed, and the caller promises that these are among them.
+        unsafe { self.data.get_unchecked(rows.start * self.depth..rows.end * self.depth) }
+    }
+}
+
+/// Where blocks of `whole` and of `smaller` rows end, so that as few rows as possible are left alone: a single one takes
+/// almost as long as a block.
+fn cuts(rows: usize, whole: usize, smaller: usize) -> (usize, usize) {
+    let most = rows / whole;
+    let left = |fewer: usize| rows - (most - fewer) * whole;
+    let fewer = (0..smaller.min(most + 1)).min_by_key(|&fewer| left(fewer) % smaller).unwrap_or(0);
+    (rows - left(fewer), rows - left(fewer) % smaller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rows_are_left_alone() {
+        let threes = [1, 2, 3, 4, 5, 25].map(|rows| cuts(rows, 3, 2));
+        assert_eq!(threes, [(0, 0), (0, 2), (3, 3), (0, 4), (3, 5), (21, 25)]);
+        let sixes = [1, 3, 6, 16, 17, 32].map(|rows| cuts(rows, 6, 4));
+        assert_eq!(sixes, [(0, 0), (0, 0), (6, 6), (12, 16), (12, 16), (24, 32)]);
+    }
+
+    #[test]
+    fn rows_of_a_block_lie_interleaved() {
+        let mut panels = Panels::<3, 2>::default();
+        panels.pack(5, 2, |row, k| (10 * row + k) as f32);
+        assert_eq!(panels.data, [0., 10., 20., 1., 11., 21., 30., 40., 31., 41.]);
+        // SAFETY: there are five rows.
+        assert_eq!(unsafe { panels.block(3..5) }, [30., 40., 31., 41.]);
+    }
+}

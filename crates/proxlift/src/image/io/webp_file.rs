@@ -1,0 +1,45 @@
+//! WebP, through the `image-webp` crate; written without loss.
+
+use std::io::Write;
+
+use image_webp::{ColorType, DecodingError, WebPDecoder, WebPEncoder};
+
+use super::common::{Header, Source, cut_short};
+use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
+
+pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
+    let mut decoder = WebPDecoder::new(reader).map_err(why)?;
+    decoder.set_memory_limit(usize::try_from(allowance.limits.max_bytes).unwrap_or(usize::MAX));
+    let (width, height) = decoder.dimensions();
+    // Broken metadata is no reason to refuse good pixels.
+    let metadata =
+        Metadata { icc: decoder.icc_profile().ok().flatten(), exif: decoder.exif_metadata().ok().flatten() };
+    let samples = if decoder.has_alpha() { 4 } else { 3 };
+    let header = Header { width, height, samples, depth: Depth::Eight, metadata };
+    header.raster(allowance, |bytes| decoder.read_image(bytes).map_err(why))
+}
+
+fn why(error: DecodingError) -> String {
+    match error {
+        DecodingError::IoError(e) => cut_short(&e),
+        other => format!("the WebP cannot be decoded: {other}"),
+    }
+}
+
+pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {
+    let mut encoder = WebPEncoder::new(file);
+    if let Some(icc) = &raster.metadata.icc {
+        encoder.set_icc_profile(icc.clone());
+    }
+    if let Some(exif) = &raster.metadata.exif {
+        encoder.set_exif_metadata(exif.clone());
+    }
+    let colours = match (raster.kind(), raster.has_alpha()) {
+        (Channels::Grey, false) => ColorType::L8,
+        (Channels::Grey, true) => ColorType::La8,
+        (Channels::Rgb, false) => ColorType::Rgb8,
+        (Channels::Rgb, true) => ColorType::Rgba8,
+    };
+    let (width, height) = (raster.width() as u32, raster.height() as u32);
+    encoder.encode(&raster.eight(), width, height, colours).map_err(|e| e.to_string())
+}
