@@ -109,3 +109,22 @@ fn names_in_the_notation_are_in_the_code() {
     }
     assert!(names > 50, "only {names} names were found: the test no longer reads them");
 }
+
+#[test]
+fn code_in_the_guide_is_code_that_is_tested() {
+    let Some(root) = repository() else { return };
+    let mut code = String::new();
+    sources(&root.join("crates/proxlift/src"), &mut code);
+    sources(&root.join("crates/proxlift/tests/extending"), &mut code);
+    let code: Vec<&str> = code.lines().map(str::trim).collect();
+    let guide = fs::read_to_string(root.join("docs/extending.md")).unwrap();
+    let blocks = guide.split("```rust\n").skip(1);
+    let blocks: Vec<Vec<&str>> =
+        blocks.map(|rest| rest.lines().map(str::trim).take_while(|line| *line != "```").collect()).collect();
+    assert!(blocks.len() >= 4, "only {} blocks were found: the test no longer reads them", blocks.len());
+    for block in blocks {
+        let found = code.windows(block.len()).any(|window| window == block);
+        let block = block.join("\n");
+        assert!(found, "docs/extending.md quotes code that is not in the library or its tests:\n{block}");
+    }
+}
