@@ -1,7 +1,8 @@
 //! Random numbers that repeat: one ChaCha stream per item, so that neither threads nor order matter.
 //!
-//! Every draw in the library comes from [`stream`]`(seed, purpose, epoch, index)`. Purposes never share numbers,
-//! so one seed can drive positions, noise and shuffling at once.
+//! Noise, patches, pictures and their order come from [`stream`]`(seed, purpose, epoch, index)`. Purposes never share
+//! numbers, so one seed can drive positions, noise and shuffling at once. The first filters of a network and the first
+//! vector of a power iteration are drawn from generators of their own, seeded directly.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
