@@ -1,18 +1,18 @@
 #!/bin/sh
-# What each ingredient of the built-in models brings: short trainings that differ in one setting each.
+# What each ingredient of the built-in models contributes: short trainings that differ in one setting each.
 #
 #   experiments/ablation.sh PHOTOGRAPHS OUT [ROW...]
 #
-# trains on PHOTOGRAPHS (the 200 training pictures of BSDS500), 16,000 patches a row, and prints PSNR and SSIM on the
-# held-out pictures, whole, at sigma 25/255; the run folders go to OUT, and a row that is there already is not trained
-# again. OTHER=FOLDER (Tiny ImageNet) is for the two rows with other pictures.
+# Trains on PHOTOGRAPHS (the 200 training pictures of BSDS500), 16,000 patches per row, and prints PSNR and SSIM on the
+# held-out pictures, uncropped, at sigma 25/255. Run folders go to OUT; rows already there are not trained again.
+# OTHER=FOLDER (Tiny ImageNet) enables the two rows that train on other pictures.
 set -eu
 here=$(dirname "$0") data=$(cd "$1" && pwd) out=$2
 shift 2
 proxlift=${PROXLIFT:-target/release/proxlift}
 wanted=${*:-}
 
-# The pictures that `proxlift train` holds out: every tenth by name.
+# `proxlift train` holds out every tenth picture by name.
 held=$out/held-out
 mkdir -p "$held"
 ls "$data" | awk 'NR % 10 == 1' | while read -r name; do ln -sf "$data/$name" "$held/$name"; done
@@ -75,7 +75,7 @@ row patch-64 --patch 64 --count 1126 --batch 2
 row same-noise --fresh-noise false
 row same-places --fresh-places false --augment false
 
-# Other pictures: Tiny ImageNet alone, and the photographs with as many of it as give half the patches.
+# Other pictures: Tiny ImageNet alone, and the photographs plus as many of it, so that each gives half the patches.
 if [ -n "${OTHER:-}" ]; then
     other=$(cd "$OTHER" && pwd) mixed=$out/mixed-pictures
     mkdir -p "$mixed"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compare proxlift with PyTorch: the same numbers, and the time that each takes for them.
+"""Compare proxlift with PyTorch: check that both compute the same numbers, and time them.
 
 The work, on the CPU in single precision: the unfolded dual forward-backward network (K=15 layers, J=16 features, 3x3
-kernels, gray, lambda=0.1), (i) a training pass, forward and all weight gradients of 1/2 ||x^ - x||^2, on a batch of 50
-patches of 32x32 pixels, and (ii) a forward pass on one image of 481x321 pixels. The step sizes tau are constants.
+kernels, grey, lambda=0.1), (i) a training pass, forward and all weight gradients of 1/2 ||x^ - x||^2, on a batch of 50
+patches of 32x32 pixels, and (ii) a forward pass over one image of 481x321 pixels. The step sizes tau are constants.
 
-PyTorch is measured in several variants (how the adjoint is written, the memory format, eager or compiled). Compared are
-the plainest one, transposed convolutions of contiguous tensors, run eagerly, and the best one. Runs of the two programs
-alternate, so that other load on the machine meets both. A run counts with its fastest repetition, for both programs; of
-several runs, the median is reported.
+PyTorch is timed in several variants (how the adjoint is written, the memory format, eager or compiled). Two of them are
+compared with proxlift: the naive one (transposed convolutions of contiguous tensors, eager), called "plain" in the
+output, and the fastest. The two programs run alternately, so that other load on the machine affects both. A run counts
+with its fastest repetition, for both programs, and the median over the runs is reported.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compare what is left after denoising: BM3D, total variation and non-local means of other people's software, proxlift.
+"""Compare denoising quality: BM3D, total variation and non-local means from other packages, and proxlift.
 
-All methods get the very same noisy pictures, which `proxlift evaluate --export-noisy` writes: white Gaussian noise,
-neither rounded nor clipped. Every result is clipped to [0, 1] before it is scored. PSNR is at peak 1; SSIM has the 11x11
-Gaussian window of its inventors. Times are wall clock on at most two threads; what a method uses is its own choice (BM3D
-and scikit-image use one). Every score goes into the file --results as soon as it is known: a run that was interrupted
-goes on where it stopped.
+All methods get exactly the same noisy pictures, written by `proxlift evaluate --export-noisy`: white Gaussian noise,
+neither rounded nor clipped. Every result is clipped to [0, 1] before it is scored. PSNR is at peak 1; SSIM uses the 11x11
+Gaussian window of the original paper. Times are wall clock on at most two threads; how many a method uses is its own
+choice (BM3D and scikit-image use one). Every score is written to --results as soon as it is known, so an interrupted run
+continues where it stopped.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from skimage.restoration import denoise_nl_means, denoise_tv_chambolle  # noqa: 
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 
-# `weight / sigma` of denoise_tv_chambolle, one for gray and one for colour: the best on pictures of the BSDS500 training
+# `weight / sigma` of denoise_tv_chambolle, one for grey and one for colour: the best on pictures of the BSDS500 training
 # folder, as `--tune` finds it.
-TV_WEIGHT = {"gray": 0.7, "colour": 0.7}
+TV_WEIGHT = {"grey": 0.7, "colour": 0.7}
 
 # Mean PSNR that others report for the same pictures, noise levels and kind of noise, not the same noise.
 PUBLISHED = {
-    "gray": {
+    "grey": {
         "BM3D": (
             {15: 31.07, 25: 28.57, 50: 25.62},
             "Zhang, Zuo, Chen, Meng, Zhang, Beyond a Gaussian denoiser, IEEE TIP 2017, Table II",
@@ -89,7 +89,7 @@ def nl_means_of(noisy, sigma):
 
 
 def tv_of(noisy, sigma, weight=None):
-    weight = weight or TV_WEIGHT["colour" if noisy.ndim == 3 else "gray"]
+    weight = weight or TV_WEIGHT["colour" if noisy.ndim == 3 else "grey"]
     return denoise_tv_chambolle(noisy, weight=weight * sigma, channel_axis=axis(noisy))
 
 
@@ -99,7 +99,7 @@ METHODS = {
     "nl-means": (nl_means_of, "scikit-image denoise_nl_means, 5x5 patches, distance 6, h 0.8 sigma, fast_mode"),
     "tv-chambolle": (
         tv_of,
-        f"scikit-image denoise_tv_chambolle, weight {TV_WEIGHT['gray']} sigma in gray, {TV_WEIGHT['colour']} in colour",
+        f"scikit-image denoise_tv_chambolle, weight {TV_WEIGHT['grey']} sigma in grey, {TV_WEIGHT['colour']} in colour",
     ),
 }
 
@@ -200,7 +200,7 @@ def measure_proxlift(arguments, results, key, folder, sigma, choice, name):
 
 def export(arguments, kind, folder, clean_paths, sigma, into):
     """The noisy pictures, and a proof that both programs mean the same by PSNR and SSIM."""
-    more = ["--method", "tv", "--export-noisy", into, "--overwrite"] + (["--gray"] if kind == "gray" else [])
+    more = ["--method", "tv", "--export-noisy", into, "--overwrite"] + (["--grey"] if kind == "grey" else [])
     found = evaluate(arguments, folder, sigma, more)
     ours = {Path(row["image"]).stem: row for row in found["per_image"]}
     path = clean_paths[0]
@@ -223,7 +223,7 @@ def summary(row, stems):
 
 
 def kinds(arguments):
-    return [(kind, Path(folder)) for kind, folder in (("gray", arguments.gray), ("colour", arguments.colour)) if folder]
+    return [(kind, Path(folder)) for kind, folder in (("grey", arguments.grey), ("colour", arguments.colour)) if folder]
 
 
 def work(arguments, results, scratch):
@@ -231,7 +231,7 @@ def work(arguments, results, scratch):
     models = {}
     for path in arguments.model:
         channels = json.loads(run([arguments.proxlift, "inspect", path, "--json"]))["architecture"]["channels"]
-        models.setdefault("gray" if channels == 1 else "colour", []).append(path)
+        models.setdefault("grey" if channels == 1 else "colour", []).append(path)
     for kind, folder in kinds(arguments):
         paths = pictures(folder, arguments.limit)
         for sigma in arguments.sigma:
@@ -240,7 +240,7 @@ def work(arguments, results, scratch):
             noisy = (keep or scratch / block) / "noisy"
             noisy.mkdir(parents=True, exist_ok=True)
             export(arguments, kind, folder, paths, f"{sigma:g}", noisy)
-            variation = ["--method", "tv"] + (["--gray"] if kind == "gray" else [])
+            variation = ["--method", "tv"] + (["--grey"] if kind == "grey" else [])
             measure_proxlift(arguments, results, f"{block}/proxlift tv", folder, f"{sigma:g}", variation, "--method tv")
             for path in models.get(kind, []):
                 name = f"{block}/proxlift {Path(path).stem}"
@@ -256,10 +256,10 @@ def tune(arguments):
     paths = paths[:: max(1, len(paths) // 20)][:20]
     side = 160
     grid = [round(0.6 + 0.1 * i, 2) for i in range(13)]
-    for kind in ("gray", "colour"):
+    for kind in ("grey", "colour"):
         total = dict.fromkeys(grid, 0.0)
         for index, path in enumerate(paths):
-            image = Image.open(path).convert("L" if kind == "gray" else "RGB")
+            image = Image.open(path).convert("L" if kind == "grey" else "RGB")
             left, top = (image.width - side) // 2, (image.height - side) // 2
             clean = np.asarray(image.crop((left, top, left + side, top + side)), dtype=np.float64) / 255
             for sigma in arguments.sigma:
@@ -359,11 +359,11 @@ def plot(block, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gray", metavar="DIR", help="gray pictures, such as BSD68")
+    parser.add_argument("--grey", metavar="DIR", help="grey pictures, such as BSD68")
     parser.add_argument("--colour", metavar="DIR", help="colour pictures, such as CBSD68")
     parser.add_argument("--model", metavar="FILE", action="append", default=[], help="a proxlift model; may be repeated")
     parser.add_argument("--methods", default=",".join(METHODS), help="of others, with commas; 'none' for none")
-    parser.add_argument("--sigma", default="15,25,50", help="noise levels, in gray levels of 8 bits")
+    parser.add_argument("--sigma", default="15,25,50", help="noise levels, in grey levels of 8 bits")
     parser.add_argument("--seed", type=int, default=0, help="of the noise")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N pictures of each folder")
     parser.add_argument("--results", default="quality.json", metavar="FILE", help="scores, kept to go on with")
@@ -381,7 +381,7 @@ def main():
     if arguments.tune:
         return tune(arguments)
     if not kinds(arguments):
-        raise Bad("give --gray DIR, --colour DIR or both")
+        raise Bad("give --grey DIR, --colour DIR or both")
     results = Results(arguments.results)
     with tempfile.TemporaryDirectory() as scratch:
         blocks = list(work(arguments, results, Path(scratch)))

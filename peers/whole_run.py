@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Time a whole training in PyTorch and in proxlift: K=15, J=16, 3x3, gray, 1,000 patches of 32x32, 50 epochs.
+"""Time a whole training in PyTorch and in proxlift: K=15, J=16, 3x3, grey, 1,000 patches of 32x32, 50 epochs.
 
-PyTorch trains by Adam with back-propagation; proxlift by its presets `adam` and `best` (lifted Bregman). All three take
-the same batches of the same size, draw fresh noise at every visit, and follow the norms behind tau with two warm steps
-of power iteration after every batch. PyTorch's patches are random numbers, which take the same time as any others.
-The time is that of training alone, without evaluation, on two threads.
+PyTorch trains by Adam with back-propagation; proxlift with its presets `adam` and `lifted`. All three use
+batches of the same size, draw fresh noise at every visit, and update the norms behind tau by two warm steps of power
+iteration after every batch. PyTorch's patches are random numbers, which take as long as any others. Only training is
+timed, not evaluation, on two threads.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def main():
         f"K={DEPTH}, J={FEATURES}, {arguments.count} patches {PATCH}x{PATCH}, {arguments.epochs} epochs, "
         f"batches of {arguments.batch}, {arguments.threads} threads"
     )
-    ours = {preset: train_proxlift(arguments, preset) for preset in ("best", "adam")}
+    ours = {preset: train_proxlift(arguments, preset) for preset in ("lifted", "adam")}
     theirs = train_pytorch(arguments, arguments.writing, arguments.channels_last)
     print(f"  {'PyTorch ' + torch.__version__ + ', Adam':<34} {theirs:8.1f} s")
     for preset, seconds in ours.items():

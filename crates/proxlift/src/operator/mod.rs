@@ -1,7 +1,7 @@
 //! Linear operators with their exact adjoints.
 //!
 //! A field is a slice of planes, `[c][y][x]`: all pixels of the first channel (or feature) row by row, then the
-//! second. Operators write into lent buffers and never allocate.
+//! second. Operators write into buffers that the caller lends.
 
 mod convolution;
 mod differences;

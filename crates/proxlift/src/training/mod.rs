@@ -20,6 +20,7 @@ pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Observer, Plan, train};
 pub use grid::{Trial, best_trial, search_rates};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted};
+pub use norms::TrackedNorms;
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
 pub use options::{Auxiliary, Options, Order, ThetaSteps, UStep};
 pub use trainer::{Batch, Report, Snapshot, Trainer};
