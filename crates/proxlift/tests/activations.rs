@@ -98,9 +98,11 @@ fn the_energy_is_the_loss_at_the_anchor_and_its_gradients_are_right_away_from_it
         let energy = lifted.energy(&Reference, &network, 1.0);
         assert!(energy.penalties.iter().flatten().all(|b| b.abs() < 1e-12), "{name}: {energy:?}");
         // Elsewhere among the values of the activation.
-        let mut moved = lifted.v[2].clone();
-        moved.map(|v| 0.6 * v);
-        Reference.activate(network.layer(2), &moved, &mut lifted.u[2]);
+        for k in 1..SIZES.depth {
+            let mut moved = lifted.v[k].clone();
+            moved.map(|v| 0.6 * v);
+            Reference.activate(network.layer(k), &moved, &mut lifted.u[k]);
+        }
         lifted.refresh(&Reference, &network);
         assert!(lifted.energy(&Reference, &network, 1.0).total() > 0.0, "{name}");
         let mut gradients: Vec<Filters<f64>> = network.theta.clone();

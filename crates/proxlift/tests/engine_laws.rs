@@ -293,7 +293,7 @@ fn sizes_that_make_no_network_get_a_sentence() {
 fn numbers_out_of_range_get_a_sentence() {
     let good = network(SHAPE);
     for lambda in [-0.1, f64::NAN, f64::INFINITY] {
-        explains(Network::<f32>::glorot(SHAPE, lambda, 1), &[&format!("lambda is {lambda}"), "zero or more"]);
+        explains(Network::<f32>::glorot(SHAPE, lambda, 1), &[&format!("lambda is {lambda}"), "0 or more"]);
         let mut bad = good.clone();
         bad.activation[1].piecewise_mut().unwrap().parts_mut()[0][3] = lambda as f32;
         explains(Network::with_activations(bad.theta, bad.tau, bad.activation), &["lambda"]);
@@ -305,7 +305,7 @@ fn numbers_out_of_range_get_a_sentence() {
     }
     for sigma in [-0.1, f64::NAN, f64::INFINITY] {
         let model = Model { network: good.clone(), sigma, provenance: Provenance::new() };
-        explains(model.to_bytes(), &[&format!("sigma is {sigma}"), "zero or more"]);
+        explains(model.to_bytes(), &[&format!("sigma is {sigma}"), "0 or more"]);
         let folder = tempfile::tempdir().unwrap();
         explains(model.save(folder.path().join("model.safetensors")), &["sigma"]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a file was left behind");

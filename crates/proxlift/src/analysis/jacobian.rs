@@ -99,11 +99,10 @@ impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
     }
 
     fn adjoint(&self, y: &[T], dz: &mut [T]) {
-        let mut rho = self.image(y);
-        rho.map(|y| -y);
-        let mut adjoint = Adjoint { jacobian: self, to_z: rho.zeros_like() };
+        let y = self.image(y);
+        let mut adjoint = Adjoint { jacobian: self, to_z: y.zeros_like() };
         let mut carried = Carried::new(self.network, &self.at);
-        pass::reverse(self.engine, self.network, &self.at, &rho, &mut carried, &mut adjoint);
+        pass::reverse(self.engine, self.network, &self.at, (-T::one(), &y), &mut carried, &mut adjoint);
         dz.copy_from_slice(&adjoint.to_z.to_planar());
     }
 }

@@ -143,9 +143,7 @@ impl<T: Real> Network<T> {
     /// When the sizes make no network or `lambda` is negative.
     pub fn glorot(architecture: Architecture, lambda: f64, seed: u64) -> Result<Self> {
         architecture.validate()?;
-        if !(lambda.is_finite() && lambda >= 0.0) {
-            return Err(Error::invalid(format!("lambda is {lambda}, but it must be zero or more")));
-        }
+        crate::error::check_not_negative("lambda", lambda)?;
         let Architecture { depth, features, kernel, channels } = architecture;
         let bound = (6.0 / ((channels + features) * kernel * kernel) as f64).sqrt();
         let theta = (0..=depth).map(|k| {

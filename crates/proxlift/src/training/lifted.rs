@@ -106,13 +106,13 @@ impl<T: Real> Lifted<T> {
     /// Anchors `u` at the network's own forward pass, where all penalties vanish.
     pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
         pass::forward(engine, network, &mut self.pass, &Own { engine, network });
-        self.e = pass::error(network, &self.pass, &self.x);
+        pass::error(network, &self.pass, &self.x, &mut self.e);
     }
 
     /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
     pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
         pass::forward(engine, network, &mut self.pass, &Held(network));
-        self.e = pass::error(network, &self.pass, &self.x);
+        pass::error(network, &self.pass, &self.x, &mut self.e);
     }
 
     /// Recomputes what follows from `theta_k`, or from `u_{k-1}`, alone, the other `u` being held; for dual
@@ -123,7 +123,7 @@ impl<T: Real> Lifted<T> {
         }
         self.pass.layer(engine, network, k.max(1), &Held(network));
         if k == self.depth() {
-            self.e = pass::error(network, &self.pass, &self.x);
+            pass::error(network, &self.pass, &self.x, &mut self.e);
         }
     }
 
@@ -181,9 +181,7 @@ impl<T: Real> Lifted<T> {
     }
 
     fn reverse(&mut self, engine: &dyn Engine<T>, network: &Network<T>, mu: T, rule: &mut dyn Backward<T>) {
-        let mut rho = self.e.clone();
-        rho.map(|e| -mu * e);
-        pass::reverse(engine, network, &self.pass, &rho, &mut self.carried, rule);
+        pass::reverse(engine, network, &self.pass, (-mu, &self.e), &mut self.carried, rule);
     }
 
     /// `df/dtheta_k` of one block of dual forward-backward, summed over the batch.
@@ -218,12 +216,7 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradient: &mut Field<T>,
     ) {
-        if k + 1 == self.depth() {
-            engine.analyse(network.last(), &self.e, &mut self.carried.back);
-            self.carried.back.map(|b| -mu * b);
-        } else {
-            self.pull(engine, network, k + 1);
-        }
+        self.pull_block(engine, network, k, mu);
         block_gradient(&self.pass, k, &self.carried.back, gradient);
     }
 
@@ -232,10 +225,11 @@ impl<T: Real> Lifted<T> {
     /// With `gamma = 1` it goes to the minimiser of the linearised block, `s(v_k - back_k)`. What follows from `u_k` is
     /// left as it was.
     pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
-        let mut step = self.carried.d.clone();
-        self.u_gradient(engine, network, k, mu, &mut step);
+        self.pull_block(engine, network, k, mu);
+        let Carried { d: step, back, .. } = &mut self.carried;
+        block_gradient(&self.pass, k, back, step);
         step.zip(&self.pass.u[k], |gradient, u| u - gamma * gradient);
-        engine.activate(network.layer(k), &step, &mut self.pass.u[k]);
+        engine.activate(network.layer(k), step, &mut self.pass.u[k]);
     }
 
     /// Puts `u_k` of sample `s` at `s(before - steps[s] gradient)`.
@@ -270,6 +264,16 @@ impl<T: Real> Lifted<T> {
         }
         functions.add_gradients(&self.v[k], &w, &mut gradient);
         gradient
+    }
+
+    /// What `u_k` gets from the layer after it, into `back`.
+    fn pull_block(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T) {
+        if k + 1 == self.depth() {
+            engine.analyse(network.last(), &self.e, &mut self.carried.back);
+            self.carried.back.map(|b| -mu * b);
+        } else {
+            self.pull(engine, network, k + 1);
+        }
     }
 
     /// `d_k = s(v_k) - u_k`, and from it `p = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.

@@ -21,25 +21,23 @@ pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
     gradients.clear();
     let mut pass = Pass::new(network, z.clone())?;
     forward(engine, network, &mut pass, &Own { engine, network });
-    let e = error(network, &pass, x);
+    let mut e = x.zeros_like();
+    error(network, &pass, x, &mut e);
     for (s, loss) in gradients.loss.iter_mut().enumerate() {
         *loss = half_squared(e.sample(s));
     }
-    let (mut rho, weight) = (e, rule.loss_weight());
-    rho.map(|e| -weight * e);
     let mut carried = Carried::new(network, &pass);
     let moved = pass.u[0].zeros_like();
     let mut collect = Collect { engine, network, rule, gradients, moved };
-    reverse(engine, network, &pass, &rho, &mut carried, &mut collect);
+    reverse(engine, network, &pass, (-rule.loss_weight(), &e), &mut carried, &mut collect);
     Ok(())
 }
 
 /// `e = x^ - x`, zero in the network's border.
-pub fn error<T: Real>(network: &Network<T>, pass: &Pass<T>, x: &Field<T>) -> Field<T> {
-    let mut e = pass.r[pass.depth()].clone();
+pub fn error<T: Real>(network: &Network<T>, pass: &Pass<T>, x: &Field<T>, e: &mut Field<T>) {
+    e.copy_from(&pass.r[pass.depth()]);
     e.zip(x, |r, x| -r - x);
     e.clear_border(network.border);
-    e
 }
 
 /// `1/2 ||e||^2`.

@@ -47,12 +47,12 @@ impl<T: Real> Carried<T> {
     }
 }
 
-/// All layers in reverse, from `rho`, what `r_K` gets.
+/// All layers in reverse, from what `r_K` gets: `weight` times `e`.
 pub fn reverse<T: Real, E: Engine<T> + ?Sized>(
     engine: &E,
     network: &Network<T>,
     pass: &Pass<T>,
-    rho: &Field<T>,
+    (weight, e): (T, &Field<T>),
     carried: &mut Carried<T>,
     rule: &mut dyn Backward<T>,
 ) {
@@ -73,7 +73,8 @@ pub fn reverse<T: Real, E: Engine<T> + ?Sized>(
             }
             p.map(|a| -tau * a);
         } else {
-            p.copy_from(rho);
+            p.copy_from(e);
+            p.map(|e| weight * e);
         }
         if !plain_images {
             p.zip_both(image, &pass.r[k], |rho, carried, r| primal.reverse(r, rho, carried));
@@ -87,8 +88,7 @@ pub fn reverse<T: Real, E: Engine<T> + ?Sized>(
         }
         if inertia.samples() > 0 {
             let alpha = primal.memory.inertia;
-            let by_y = back.clone();
-            back.zip_both(inertia, &by_y, |_, inertia, by_y| {
+            back.zip_both(inertia, d, |by_y, inertia, _| {
                 ((T::one() + alpha) * by_y + inertia, -alpha * by_y)
             });
         }
