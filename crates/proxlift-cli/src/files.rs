@@ -8,7 +8,7 @@ use std::path::Path;
 /// Refuses a file that cannot be made, or would be replaced without `overwrite`; to be asked before the work starts.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     if path.is_dir() {
-        return Err(Error::file(path, "this is a folder, where a file should be written"));
+        return Err(Error::file(path, "this is a folder, but a file should be written there"));
     }
     if path.exists() && !overwrite {
         return Err(Error::file(path, "this file exists: give --overwrite to replace it"));
@@ -25,10 +25,7 @@ pub fn check_extension(path: &Path, allowed: &[&str]) -> Result<()> {
     if allowed.iter().any(|a| extension.eq_ignore_ascii_case(a)) {
         return Ok(());
     }
-    Err(Error::file(
-        path,
-        format!("this file is written as {0}: end its name with .{0}", allowed.join(" or .")),
-    ))
+    Err(Error::file(path, format!("the name of this file must end with .{}", allowed.join(" or ."))))
 }
 
 /// Writes a whole file or none.

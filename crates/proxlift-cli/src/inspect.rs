@@ -5,7 +5,6 @@ use crate::filter_sheet;
 use crate::output;
 use crate::sensitivity::jacobian_norms;
 use crate::test_set::TestSet;
-use crate::train::data::centre;
 use proxlift::analysis::LipschitzBound;
 use proxlift::image::Channels;
 use proxlift::image::io::{self, Depth, Picture};
@@ -18,41 +17,41 @@ use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Show a model: its sizes, steps, norms and origin, and a picture of its filters.
+/// Show a model: its sizes, steps, norms and provenance, and a picture of its filters.
 ///
-/// The norms ||L_k|| are proven bounds for pictures of every size. A layer with tau ||L||^2 below 2 expands no
-/// difference between two inputs.
+/// The norms ||L_k|| are proven upper bounds for pictures of any size. A plain layer with tau ||L||^2 of at most 2 never
+/// increases the distance between two inputs.
 ///
-/// Robustness is told twice. The Lipschitz bound is proven: no two pictures of any size, however made, are further apart
-/// after the network by more than this factor. The Jacobian's norm is measured: the factor by which the worst small
-/// change of a picture is amplified, there; median and maximum over pictures (middles of at most 96 x 96 pixels) with
-/// noise of the level that the model was trained for.
+/// Robustness is given in two ways. The Lipschitz bound is proven: whatever two pictures go in, their distance grows at
+/// most by this factor. The Jacobian norm is measured: at a given picture, the factor by which the worst small change
+/// is amplified. Shown are its median and maximum over pictures (centre crops of at most 96 x 96 pixels) with noise of
+/// the level that the model was trained for.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift inspect                                  lists the models built in
-  proxlift inspect best --colour                    one of them
+  proxlift inspect                                lists the built-in models
+  proxlift inspect best --colour                  shows one of them
   proxlift inspect m.safetensors
-  proxlift inspect m.safetensors --filters filters.png
-  proxlift inspect m.safetensors --data photos/              robustness at pictures of your own
-  proxlift inspect m.safetensors --json | jq '.lipschitz_bound, .jacobian_norm.max'")]
+  proxlift inspect m.safetensors --data photos/   robustness on your pictures
+  proxlift inspect m.safetensors --filter-sheet filters.png
+  proxlift inspect m.safetensors --json | jq .jacobian_norm.max")]
 pub struct Arguments {
-    /// A model's file, or the name of a model built in [default: list those]
+    /// A model file, or the name of a built-in model [default: list the built-in ones]
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// The model built in for colour pictures, not the one for grey
+    /// Show the built-in model for colour pictures instead of the one for grey
     #[arg(long, requires = "model")]
     colour: bool,
-    /// A folder of clean pictures to measure the Jacobian at [default: 12 built-in ones]
+    /// A folder of clean pictures on which the Jacobian is measured [default: 12 built-in ones]
     #[arg(long, value_name = "DIR", requires = "model")]
     data: Option<PathBuf>,
-    /// The seed of the noise on them
+    /// The seed of the noise on these pictures
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Draw the filters: a row for each layer, a tile for each filter; grey is 0, white the row's largest weight
-    #[arg(long, value_name = "PNG", requires = "model")]
-    filters: Option<PathBuf>,
-    /// Replace the picture of the filters if there is one already
+    /// Draw the filters: one row per layer, one tile per filter; grey is 0, white the largest weight of the row
+    #[arg(long, alias = "filters", value_name = "PNG", requires = "model")]
+    filter_sheet: Option<PathBuf>,
+    /// Replace the filter sheet if it exists
     #[arg(long)]
     overwrite: bool,
     /// Print one JSON object
@@ -60,7 +59,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The pictures that the Jacobian is measured at: how many at most, and the side of their middles.
+/// The pictures that the Jacobian is measured at: how many at most, and the side of their centre crops.
 const MEASURED: (usize, usize) = (12, 96);
 /// The least side, for networks however large.
 const LEAST_SIDE: usize = 8;
@@ -82,7 +81,7 @@ struct Row {
 /// Reads the model, draws and prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Some(name) = &arguments.model else { return list() };
-    if let Some(sheet) = &arguments.filters {
+    if let Some(sheet) = &arguments.filter_sheet {
         check_free(sheet, arguments.overwrite)?;
     }
     let (model, version) = load(name, arguments.colour)?;
@@ -91,7 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         bound: LipschitzBound::of(&model.network)?,
         measured: Measured::at(&model, arguments.data.as_deref(), arguments.seed)?,
     };
-    if let Some(sheet) = &arguments.filters {
+    if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet::draw(&model.network)?, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
     }
@@ -129,7 +128,7 @@ impl Measured {
             .images()
             .iter()
             .enumerate()
-            .map(|(i, image)| add_gaussian(&centre(image, side)?, model.sigma as f32, seed, i as u64));
+            .map(|(i, image)| add_gaussian(&image.centre(side), model.sigma as f32, seed, i as u64));
         let mut norms = jacobian_norms(&model.network, &noisy.collect::<Result<Vec<_>>>()?)?;
         norms.sort_by(f64::total_cmp);
         let (middle, images) = (norms.len() / 2, norms.len());
@@ -145,7 +144,7 @@ fn side(sizes: &Architecture) -> usize {
     affordable.clamp(LEAST_SIDE, MEASURED.1)
 }
 
-/// The models built in, a line each.
+/// The built-in models, a line each.
 fn list() -> anyhow::Result<()> {
     output::line(format_args!(
         "{:<8} {:<9} {:>3} {:>3} {:>11}  trained for",
@@ -250,7 +249,7 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         ("network", model.network.to_string()),
         ("parameters", model.network.parameters().to_string()),
         ("receptive field", format!("{field} x {field} pixels")),
-        ("work", format!("{} multiply-adds a pixel", sizes.forward_flops() / 2)),
+        ("work", format!("{} multiply-adds per pixel", sizes.forward_flops() / 2)),
         ("trained for", format!("sigma {:.4} ({:.1}/255)", model.sigma, 255.0 * model.sigma)),
         (
             "thresholds",
@@ -260,11 +259,11 @@ fn print(model: &Model, facts: &Facts) -> anyhow::Result<()> {
         (
             "layers",
             if !model.network.is_plain() {
-                "with momentum: no layer by itself decides whether the network expands".into()
+                "with momentum: whether the network expands does not follow from single layers".into()
             } else if bound.layers_are_non_expansive() {
                 "all non-expansive: tau ||L||^2 is at most 2".into()
             } else {
-                "one has tau ||L||^2 above 2 and may expand".into()
+                "at least one has tau ||L||^2 above 2 and may expand".into()
             },
         ),
         ("Lipschitz bound", format!("{}, proven for pictures of any size", factor(bound.bound))),

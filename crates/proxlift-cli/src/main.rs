@@ -24,7 +24,7 @@ mod train;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Train and run unfolded proximal networks for image denoising, without back-propagation.
+/// Denoise images with unfolded proximal networks, and train such networks by lifted Bregman.
 #[derive(Parser)]
 #[command(
     name = "proxlift",
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 )]
 #[command(after_help = EXAMPLES)]
 struct Cli {
-    /// No progress and no notes: only results, warnings and errors
+    /// Print no progress and no notes, only results, warnings and errors
     #[arg(long, short, global = true)]
     quiet: bool,
     #[command(subcommand)]
@@ -44,16 +44,17 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  proxlift denoise photo.png                               writes photo-denoised.png; nothing else is needed
-  proxlift denoise scans/ -o clean/                        a folder, its structure kept
-  proxlift train                                           a network, on built-in pictures, in about a minute
-  proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
-  proxlift compare --model m.safetensors -o sheet.html     clean, noisy and denoised, side by side
-  proxlift inspect m.safetensors --filters filters.png     what is inside a model
-  proxlift reproduce --quick                               the paper's experiments, in one report
+  proxlift denoise photo.png           writes photo-denoised.png
+  proxlift denoise scans/ -o clean/    a folder, its structure kept
+  proxlift train                       trains a network on built-in pictures
+  proxlift evaluate --sigma 25/255     PSNR and SSIM
+  proxlift compare --model best -o sheet.html    results side by side
+  proxlift inspect best                shows what is inside a model
+  proxlift reproduce --quick           the experiments of the paper
 
-Noise levels (sigma) are on the scale where white is 1; 25/255 may be written as it is.
-Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 anything else.";
+Noise levels (sigma) are on the scale where white is 1; 25/255 may be given
+as such. Exit codes: 0 success, 2 bad input (one sentence on stderr says what
+is wrong and where), 1 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {

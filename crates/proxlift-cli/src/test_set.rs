@@ -45,7 +45,7 @@ impl TestSet {
     fn from_set(set: ImageSet, folder: Option<&Path>) -> Self {
         if set.channels() == Channels::Rgb && set.images().iter().all(is_grey) {
             output::warn(
-                "the pictures are grey, but the model is for colour: three noisy copies are easier to denoise than one",
+                "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier to denoise than one",
             );
         }
         Self { set, folder: folder.map(Path::to_path_buf) }
@@ -85,10 +85,12 @@ impl TestSet {
 /// When the denoisers are for different kinds of pictures, or the folder cannot be read.
 pub fn channels(needed: &[Channels], grey: bool, folder: Option<&Path>) -> Result<Channels> {
     if grey && needed.contains(&Channels::Rgb) {
-        return Err(Error::invalid("--grey with a model for colour: leave it out, or choose a grey model"));
+        return Err(Error::invalid(
+            "--grey does not fit a model for colour: leave it out, or choose a grey model",
+        ));
     }
     if needed.contains(&Channels::Grey) && needed.contains(&Channels::Rgb) {
-        let reason = "some models are for grey pictures and some for colour: compare those of one kind";
+        let reason = "some models are for grey pictures and some for colour: compare models of one kind";
         return Err(Error::invalid(reason));
     }
     match (needed.first(), folder) {

@@ -19,6 +19,14 @@ fn pictures_that_are_none() {
         desk.refuses(&with("nothing.png"), &["nothing.png", "empty"]);
         desk.refuses(&with("empty"), &["empty", "no PNG"]);
     }
+    std::fs::write(desk.path("x.pgm"), "P2 1 1 255 0").unwrap();
+    desk.refuses(&["denoise", "x.pgm"], &["x.pgm", "can be read", "PNG, JPEG, TIFF and WebP"]);
+    desk.refuses(&["denoise", "x.pgm", "-o", "out/"], &["x.pgm", "can be read"]);
+    desk.refuses(&["denoise", "x.pgm", "-o", "y.png"], &["x.pgm", "not a PNG"]);
+    desk.refuses(&["denoise", "-"], &["standard input", "empty"]);
+    desk.refuses(&["denoise", "-", "x.pgm"], &["alone"]);
+    desk.refuses(&["denoise", "-", "-o", "empty"], &["empty", "no name"]);
+    desk.refuses(&["denoise", "empty", "-o", "-"], &["-o -", "several"]);
     desk.refuses(&["evaluate", "--method", "tv", "--data", "empty"], &["empty", "no PNG"]);
     desk.refuses(&["evaluate", "--method", "tv", "--data", "missing"], &["missing"]);
     desk.refuses(&["evaluate", "--method", "tv", "--data", "text.png"], &["text.png"]);
@@ -51,6 +59,9 @@ fn flags_that_do_not_fit() {
     desk.refuses(&["denoise", "a.png", "--method", "tv", "--model", "m.safetensors"], &["cannot be used"]);
     desk.refuses(&["denoise", "a.png", "--model", "m.safetensors", "--lambda", "1"], &["--lambda"]);
     desk.refuses(&["denoise", "a.png", "--method", "magic"], &["magic", "tv"]);
+    desk.refuses(&["denoise", "a.png", "--format", "tif"], &["--format", "-o -"]);
+    desk.refuses(&["denoise", "a.png", "-o", "-", "--format", "gif"], &["--format", "webp"]);
+    desk.refuses(&["denoise", "a.png", "-o", "-", "--json"], &["--json"]);
     desk.refuses(&["paint"], &["paint"]);
     desk.refuses(&["completions", "cmd.exe"], &["cmd.exe"]);
 }
@@ -68,7 +79,7 @@ fn models_that_are_none() {
     {
         desk.refuses(&["denoise", "a.png", "--model", model], &[model]);
         desk.refuses(&["evaluate", "--model", model], &[model]);
-        desk.refuses(&["inspect", model, "--filters", "sheet.png"], &[model]);
+        desk.refuses(&["inspect", model, "--filter-sheet", "sheet.png"], &[model]);
     }
 }
 
@@ -128,9 +139,9 @@ fn outputs_that_cannot_be_written() {
         &["denoise", "alpha.png", "-o", "flat.jpg", "--method", "tv"],
         &["flat.jpg", "transparency"],
     );
-    desk.refuses(&["inspect", "m.safetensors", "--filters", "wall/out.png"], &["wall"]);
-    desk.refuses(&["inspect", "m.safetensors", "--filters", "a.png"], &["a.png", "--overwrite"]);
-    desk.refuses(&["inspect", "m.safetensors", "--filters", "sheet.txt"], &["sheet.txt"]);
+    desk.refuses(&["inspect", "m.safetensors", "--filter-sheet", "wall/out.png"], &["wall"]);
+    desk.refuses(&["inspect", "m.safetensors", "--filter-sheet", "a.png"], &["a.png", "--overwrite"]);
+    desk.refuses(&["inspect", "m.safetensors", "--filter-sheet", "sheet.txt"], &["sheet.txt"]);
 }
 
 #[test]

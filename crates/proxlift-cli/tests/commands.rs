@@ -106,7 +106,7 @@ fn evaluate_prints_a_table() {
 fn inspect_shows_numbers_and_filters() {
     let desk = Desk::new();
     desk.model("m.safetensors", 3);
-    let (out, _) = desk.succeeds(&["inspect", "m.safetensors", "--filters", "sheet.png"]);
+    let (out, _) = desk.succeeds(&["inspect", "m.safetensors", "--filter-sheet", "sheet.png"]);
     for word in [
         "K=4",
         "J=6",
@@ -198,6 +198,18 @@ fn every_command_teaches_by_example() {
     for command in ["denoise", "evaluate", "compare", "inspect", "bench", "completions"] {
         let (out, _) = desk.succeeds(&[command, "--help"]);
         assert!(out.contains("Examples:") && out.contains(&format!("proxlift {command}")), "{out}");
+    }
+    // What is typed after an example is not broken on a screen of 80 columns.
+    for command in [
+        &["--help"][..],
+        &["denoise", "--help"],
+        &["evaluate", "--help"],
+        &["compare", "--help"],
+        &["inspect", "--help"],
+    ] {
+        let (out, _) = desk.succeeds(command);
+        let (_, examples) = out.split_once("Examples:").unwrap();
+        assert!(examples.lines().all(|line| line.chars().count() <= 80), "{examples}");
     }
     assert!(desk.succeeds(&["--version"]).0.starts_with("proxlift "));
 }

@@ -98,8 +98,12 @@ fn results_of_an_earlier_run_are_not_denoised_again() {
     desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q"]);
     desk.succeeds(&["denoise", "in", "-o", "in/out", "--method", "tv", "-q", "--overwrite"]);
     let names: Vec<_> = desk.contents().into_iter().map(|(path, _)| path).collect();
-    let expected = ["in/a-denoised.png", "in/a.png", "in/out/a-denoised.png", "in/out/a.png"];
+    let expected = ["in/a-denoised.png", "in/a.png", "in/out/a.png"];
     assert_eq!(names, expected.map(|name| desk.path(name)));
+    // Without its original, a file is a picture like any other, whatever it is called.
+    desk.grey("only/b-denoised.png");
+    desk.succeeds(&["denoise", "only", "-o", "elsewhere", "--method", "tv", "-q"]);
+    assert!(desk.path("elsewhere/b-denoised.png").exists());
 }
 
 #[test]
@@ -154,9 +158,96 @@ fn a_picture_alone_is_enough() {
         let told = desk.succeeds(&["denoise", name, "-o", "told.png", "--sigma", "0.1", "--overwrite"]).1;
         assert!(!told.contains("estimated"), "{told}");
     }
-    let (_, err) = desk.succeeds(&["denoise", "a.png", "b.png", "-o", "out", "--model", "small"]);
-    assert!(err.contains("wrote 2 pictures") && err.contains("; noise estimated at sigma 0."), "{err}");
-    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn several_pictures_are_told_with_their_noise() {
+    let desk = Desk::new();
+    desk.grey("a.png");
+    desk.picture("b.png", Rgb, Depth::Eight, false);
+    let flat = io::Picture::new(proxlift::Image::zeros(1, 20, 20).unwrap(), Depth::Eight);
+    io::write(desk.path("flat.png"), &flat).unwrap();
+    let all = ["denoise", "a.png", "b.png", "flat.png", "-o", "out", "--model", "small"];
+    let (out, err) = desk.succeeds(&all);
+    assert_eq!((out.as_str(), err.lines().count()), ("", 4), "{err}");
+    let line =
+        |name: &str| err.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{err}"));
+    assert!(line("a.png: noise estimated at sigma 0.").ends_with("/255)"), "{err}");
+    assert!(line("b.png: noise estimated at sigma 0.").ends_with("/255)"), "{err}");
+    assert!(line("flat.png: noise estimated at sigma 0 (0/255): hardly any").contains("--sigma"), "{err}");
+    assert!(err.lines().last().unwrap().starts_with("wrote 3 pictures, 0.0 megapixels, in "), "{err}");
+    let again = |more: &[&str]| desk.succeeds(&[&all[..], &["--overwrite"], more].concat());
+    assert_eq!(again(&["--quiet"]), (String::new(), String::new()));
+    assert_eq!(again(&["--sigma", "0.1"]).1.lines().count(), 1, "a level that was given needs no telling");
+}
+
+#[test]
+fn json_has_an_object_for_each_picture() {
+    let desk = Desk::new();
+    desk.grey("in/a.png");
+    desk.picture("in/b.tif", Rgb, Depth::Sixteen, true);
+    desk.text("in/broken.png");
+    let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let run =
+        desk.command(&["denoise", "in", "-o", "out", "--model", "small", "--json", "-q"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    let out = String::from_utf8(run.stdout).unwrap();
+    let mut objects: Vec<_> = out.lines().map(object).collect();
+    objects.sort_by_key(|object| object["input"].to_string());
+    let [a, b, broken] = &objects[..] else { panic!("{out}") };
+    assert_eq!(
+        (&a["input"], &a["output"], &a["model"]),
+        (&"in/a.png".into(), &"out/a.png".into(), &"small".into())
+    );
+    let size =
+        |o: &serde_json::Value| ["width", "height", "channels", "bits"].map(|key| o[key].as_u64().unwrap());
+    assert_eq!((size(a), size(b)), ([40, 32, 1, 8], [40, 32, 3, 16]));
+    for done in [a, b] {
+        assert!((done["sigma"].as_f64().unwrap() - 0.1).abs() < 0.03 && done["estimated"] == true, "{done}");
+        assert!(done["seconds"].as_f64().unwrap() > 0.0 && done["error"].is_null(), "{done}");
+    }
+    assert!(
+        broken["error"].as_str().unwrap().contains("not a PNG") && broken["output"].is_null(),
+        "{broken}"
+    );
+    let (out, _) = desk.succeeds(&["denoise", "in/a.png", "--method", "tv", "--lambda", "0.1", "--json"]);
+    let one = object(&out);
+    assert!(one["model"] == "tv" && one["sigma"].is_null() && one["estimated"] == false, "{one}");
+    let (out, _) = desk.succeeds(&["denoise", "in/a.png", "-o", "c.png", "--sigma", "25/255", "--json"]);
+    assert!(object(&out)["sigma"] == 25.0 / 255.0 && object(&out)["estimated"] == false, "{out}");
+}
+
+#[test]
+fn standard_input_and_output_are_files_like_others() {
+    let desk = Desk::new();
+    let run = |arguments: &[&str], input: &str| {
+        let bytes = std::fs::read(desk.path(input)).unwrap();
+        let run =
+            desk.command(&[&["denoise", "--model", "small"], arguments].concat()).write_stdin(bytes).output();
+        let run = run.unwrap();
+        let err = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.success(), "{arguments:?}: {err}");
+        (run.stdout, err)
+    };
+    for (name, channels, depth) in
+        [("a.png", Grey, Depth::Eight), ("b.tif", Rgb, Depth::Sixteen), ("c.tif", Grey, Depth::Float)]
+    {
+        desk.picture(name, channels, depth, true);
+        desk.succeeds(&["denoise", name, "-o", "file.tif", "--model", "small", "--overwrite"]);
+        let expected = io::read(desk.path("file.tif")).unwrap();
+        let decoded = |bytes: &[u8]| io::decode(bytes, &io::Limits::default()).unwrap();
+        let (bytes, err) = run(&["-", "--format", "tif"], name);
+        assert_eq!(decoded(&bytes), expected, "{name}");
+        assert!(err.starts_with("wrote standard output in ") && err.contains("estimated"), "{err}");
+        assert_eq!(decoded(&run(&[name, "-o", "-", "--format", "tif"], name).0), expected, "{name}");
+        let (nothing, _) = run(&["-", "-o", "piped.tif", "--overwrite"], name);
+        assert!(nothing.is_empty());
+        assert_eq!(io::read(desk.path("piped.tif")).unwrap(), expected, "{name}");
+        let (png, err) = run(&["-", "-q"], name);
+        assert_eq!(&png[1..4], b"PNG");
+        assert_eq!(err.is_empty(), depth != Depth::Float, "{err}");
+        assert!(err.is_empty() || err.starts_with("warning: standard output: "), "{err}");
+    }
 }
 
 #[test]

@@ -79,7 +79,8 @@ pub fn all(
     }
     for (i, Column { name, .. }) in columns.iter().enumerate() {
         if columns[..i].iter().any(|other| other.name == *name) {
-            let reason = format!("two columns are called {name}: name one in another way, as NAME=PATH");
+            let reason =
+                format!("two columns are called {name}: give one of them another name, as NAME=PATH");
             return Err(Error::invalid(reason));
         }
     }
@@ -115,7 +116,7 @@ impl Column {
         let mut image = io::read(&path)?.image.into_channels(pictures.set.channels());
         if image.shape() != clean.shape() {
             let size = |i: &Image| format!("{} x {} pixels", i.width(), i.height());
-            let reason = format!("this result has {}, its clean picture {}", size(&image), size(clean));
+            let reason = format!("this result has {}, but its clean picture {}", size(&image), size(clean));
             return Err(Error::file(&path, reason));
         }
         if self.clip {

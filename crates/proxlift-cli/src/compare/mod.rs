@@ -20,28 +20,28 @@ use std::path::PathBuf;
 
 /// Compare denoisers: a table of scores, and a sheet of pictures to judge by eye.
 ///
-/// All get the same noisy pictures: white Gaussian noise, not clipped, the same as in `proxlift evaluate` for the same
-/// seed. Total variation is always among them. Results of other programs are shown too if a folder holds them under the
-/// names of the clean pictures; `proxlift evaluate --export-noisy` writes what they should start from.
+/// All denoisers get the same noisy pictures: white Gaussian noise, not clipped, the same as in `proxlift evaluate` for
+/// the same seed. Total variation is always included. Results of other programs can be added as folders of pictures
+/// that are named like the clean ones; `proxlift evaluate --export-noisy` writes the noisy pictures to start from.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift compare --model best --model small -o sheet.html  on built-in pictures
-  proxlift compare --model a.safetensors --model b.safetensors --data photos/ --sigma 25/255 --errors -o sheet.html
-  proxlift compare --model ours=m.safetensors --also BM3D=results/ --data bsd68/ --clip -o sheet.svg
-  proxlift compare --model m.safetensors --data bsd68/ --show test003,test011 --side 200 -o sheet.html")]
+  proxlift compare --model best --model small -o sheet.html
+  proxlift compare --model ours=m.safetensors --data photos/ --sigma 25/255
+  proxlift compare --model best --also BM3D=results/ --data bsd68/ --clip
+  proxlift compare --data bsd68/ --show test003,test011 --errors -o sheet.html")]
 pub struct Arguments {
-    /// `best` or `small`, or a file that `proxlift train` wrote; may be given several times. NAME is what the sheet
-    /// calls it [default: the file's name]
+    /// `best`, `small`, or a file written by `proxlift train`; may be given several times. NAME is its label [default:
+    /// the name of the file]
     #[arg(long, value_name = "[NAME=]MODEL", value_parser = named)]
     model: Vec<Named>,
-    /// Results of another program: pictures with the names of the clean ones; may be given several times
+    /// Results of another program: pictures named like the clean ones; may be given several times
     #[arg(long, value_name = "NAME=DIR", value_parser = named)]
     also: Vec<Named>,
     /// A folder of clean pictures [default: 12 built-in procedural pictures of 128 x 128 pixels]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The noise level, where white is 1 [default: what the first model was trained for; 0.1 without one]
+    /// The noise level, where white is 1 [default: the level that the first model was trained for, otherwise 0.1]
     #[arg(long, value_name = "S", value_parser = sigma, allow_negative_numbers = true)]
     sigma: Option<f64>,
     /// The seed of the noise
@@ -56,19 +56,19 @@ pub struct Arguments {
     /// Clip results to [0, 1] before they are scored
     #[arg(long)]
     clip: bool,
-    /// The sheet, as .html or .svg: one file that needs nothing else
+    /// Write a sheet of pictures, as .html or .svg: a single self-contained file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Pictures on the sheet: how many, evenly spaced, or their names with commas between them
+    /// Pictures on the sheet: how many, evenly spaced, or their names, separated by commas
     #[arg(long, value_name = "N|NAMES", value_parser = show, default_value = "3")]
     show: Show,
-    /// The side of their middles that are shown, in pixels [default: what fits a page]
+    /// The side of the centre crops that are shown, in pixels [default: what fits a page]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(16..=2048))]
     side: Option<u16>,
-    /// Draw what is left: under each result, its error
+    /// Draw the error of each result under it
     #[arg(long)]
     errors: bool,
-    /// Replace the sheet if there is one already
+    /// Replace the sheet if it exists
     #[arg(long)]
     overwrite: bool,
     /// Print one JSON object

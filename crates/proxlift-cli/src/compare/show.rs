@@ -21,13 +21,13 @@ pub fn show(text: &str) -> std::result::Result<Show, String> {
     let few = |count: usize| (1..=MOST).contains(&count);
     match text.parse::<usize>() {
         Ok(count) if few(count) => Ok(Show::Some(count)),
-        Ok(_) => Err(format!("1 to {MOST} pictures fit a sheet")),
+        Ok(_) => Err(format!("a sheet holds 1 to {MOST} pictures")),
         Err(_) => {
             let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
             if few(names.len()) && names.iter().all(|name| !name.is_empty()) {
                 Ok(Show::Named(names))
             } else {
-                Err(format!("give a number, or 1 to {MOST} names with commas between them"))
+                Err(format!("give a number, or 1 to {MOST} names, separated by commas"))
             }
         }
     }
@@ -63,7 +63,7 @@ fn find(pictures: &TestSet, count: usize, name: &str) -> Result<usize> {
     };
     (0..count).find(|&i| is_it(i)).ok_or_else(|| {
         Error::invalid(format!(
-            "--show names {name}, but no picture of {} is called so",
+            "--show names {name}, but {} has no picture of that name",
             pictures.described()
         ))
     })

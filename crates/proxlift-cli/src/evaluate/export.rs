@@ -32,8 +32,11 @@ pub fn noisy(
     for (i, path) in paths.iter().enumerate() {
         if let Some(other) = taken.insert(path, i) {
             let (a, b) = (&pictures.set.names()[other], &pictures.set.names()[i]);
-            let reason =
-                format!("both {} and {} would be written there: rename one", a.display(), b.display());
+            let reason = format!(
+                "both {} and {} would be written there: rename one of them",
+                a.display(),
+                b.display()
+            );
             return Err(Error::file(path, reason));
         }
         let parent = path.parent().unwrap_or(folder);

@@ -18,43 +18,43 @@ use std::path::PathBuf;
 
 /// Add noise to clean pictures, remove it, and print PSNR and SSIM.
 ///
-/// Noise is white and Gaussian, the same for the same seed on any machine, and not clipped; nor is the output, unless
-/// --clip is given. PSNR is at peak 1, and once more at the largest value of each clean picture. SSIM has the 11 x 11
-/// Gaussian window of its inventors.
+/// The noise is white and Gaussian, the same for the same seed on any machine, and not clipped; nor is the output,
+/// unless --clip is given. PSNR is given at peak 1 and at the largest value of each clean picture. SSIM uses the
+/// original 11 x 11 Gaussian window.
 ///
-/// With several noise levels the curve is printed, a line for each.
+/// With several noise levels, the output is a table with one line per level.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  proxlift evaluate                                          the built-in model `best`, on built-in pictures
+  proxlift evaluate                    the model `best` on built-in pictures
   proxlift evaluate --model small --data photos/ --sigma 25/255
-  proxlift evaluate --model m.safetensors --data bsd68/ --sigma 25/255
-  proxlift evaluate --model m.safetensors --data bsd68/ --sigma 0.2 --as-trained
+  proxlift evaluate --model m.safetensors --sigma 0.2 --as-trained
   proxlift evaluate --sigma 0.02:0.3:0.02 --tv --plot curve.svg
-  proxlift evaluate --method tv --data photos/ --json --verbose | jq .per_image")]
+  proxlift evaluate --method tv --json --verbose | jq .per_image")]
 pub struct Arguments {
     #[command(flatten)]
     choice: Choice,
     /// A folder of clean pictures [default: 12 built-in procedural pictures of 128 x 128 pixels]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The noise level, where white is 1, or several: 0.05,25/255 or FROM:TO:STEP [default: what the model was trained
-    /// for; 0.1 for tv]
+    /// The noise level, where white is 1, or several: 0.05,25/255 or FROM:TO:STEP [default: the level that the model was
+    /// trained for; 0.1 for tv]
     #[arg(long, value_name = "S", value_parser = levels, allow_hyphen_values = true)]
     sigma: Option<Levels>,
-    /// Total variation's scores too
+    /// Score total variation too
     #[arg(long, conflicts_with = "method")]
     tv: bool,
-    /// Draw the scores over the noise level
+    /// Plot the scores against the noise level
     #[arg(long, value_name = "SVG")]
     plot: Option<PathBuf>,
-    /// Write the noisy pictures, for other programs: float TIFF, neither rounded nor clipped, named as the clean ones
+    /// Write the noisy pictures for other programs, as float TIFF, neither rounded nor clipped, named like the clean
+    /// ones
     #[arg(long, value_name = "DIR")]
     export_noisy: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     overwrite: bool,
-    /// Leave the model's thresholds as trained; else they follow sigma, as in `proxlift denoise --sigma`
+    /// Keep the model's thresholds as trained instead of adapting them to sigma
     #[arg(long, conflicts_with = "method")]
     as_trained: bool,
     /// The seed of the noise
@@ -63,7 +63,7 @@ pub struct Arguments {
     /// Only the first N pictures
     #[arg(long, value_name = "N")]
     limit: Option<std::num::NonZeroUsize>,
-    /// Score colour pictures in grey [default: as a model's file needs; else as the first picture is]
+    /// Score colour pictures in grey [default: as a model file requires, otherwise as the first picture is]
     #[arg(long)]
     grey: bool,
     /// Clip the output to [0, 1] before it is scored
@@ -72,7 +72,7 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// The scores of each picture too
+    /// Also print the scores of each picture
     #[arg(long, short)]
     verbose: bool,
     /// Threads to use [default: all cores]
@@ -104,11 +104,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// Refuses what cannot be done, before any work.
 fn check(arguments: &Arguments) -> Result<()> {
-    if let Some(levels) = &arguments.sigma {
-        if arguments.export_noisy.is_some() && levels.0.len() > 1 {
-            let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";
-            return Err(Error::invalid(reason).into());
-        }
+    if arguments.export_noisy.is_some() && arguments.sigma.as_ref().is_some_and(|levels| levels.0.len() > 1) {
+        let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";
+        return Err(Error::invalid(reason).into());
     }
     if let Some(plot) = &arguments.plot {
         check_extension(plot, &["svg"])?;
@@ -172,5 +170,7 @@ fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sig
     }
     output::line(scores.table())?;
     let (seconds, speed) = (scores.seconds, scores.megapixels_per_second());
-    output::line(format_args!("\nmean ± standard deviation; {seconds:.2} s, {speed:.1} megapixels a second"))
+    output::line(format_args!(
+        "\nmean ± standard deviation; {seconds:.2} s, {speed:.1} megapixels per second"
+    ))
 }

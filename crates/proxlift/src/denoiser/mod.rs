@@ -4,10 +4,6 @@
 //! noise level, given or estimated -> thresholds scaled to it -> tiles that fit the memory -> picture
 //! ```
 //!
-//! A network is trained for one level, `sigma_0`. With all thresholds multiplied by `s`, it is `z -> s G(z / s)`: the
-//! picture is brought to the contrast at which its noise has the level of the training, and back. So thresholds are
-//! multiplied by `sigma / sigma_0`, and a float picture is denoised on whatever scale it has.
-//!
 //! ```
 //! use proxlift::{Denoiser, dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
 //! use proxlift::evaluation::{Peak, psnr};
@@ -24,6 +20,7 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 
+mod method;
 mod noise;
 mod pixels;
 mod prepared;
@@ -32,18 +29,16 @@ mod variation;
 pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
 
+use crate::Result;
 use crate::engine::{Cpu, Engine};
-use crate::error::check_not_negative;
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
 use crate::network::Network;
-use crate::{Error, Result};
+use method::Method;
 use pixels::Pixels;
-use prepared::Work;
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An engine that several denoisers may share.
@@ -60,13 +55,6 @@ pub struct Denoiser {
     strength: f64,
     clip: bool,
     engine: SharedEngine,
-}
-
-#[derive(Clone)]
-enum Method {
-    BuiltIn(BuiltIn),
-    Model(Arc<Model>),
-    TotalVariation { lambda: Option<f64> },
 }
 
 /// The noise level to denoise for.
@@ -180,7 +168,7 @@ impl Denoiser {
 
     /// The level that its network was trained for, where there is one and it is known.
     pub fn trained_sigma(&self, channels: Channels) -> Option<f64> {
-        self.model(channels).map(|model| model.sigma).filter(|&sigma| sigma > 0.0)
+        self.method.model(channels).map(|model| model.sigma).filter(|&sigma| sigma > 0.0)
     }
 
     /// Whether one picture already keeps all threads busy.
@@ -190,20 +178,7 @@ impl Denoiser {
 
     /// In a line for people: what denoises pictures with these channels.
     pub fn describe(&self, channels: Channels) -> String {
-        let given = if let Level::Given(sigma) = self.level { Some(sigma) } else { None };
-        match self.model(channels) {
-            None => match self.weight(channels, given) {
-                Some(lambda) => format!("total variation, lambda {lambda:.4}"),
-                None => "total variation".into(),
-            },
-            Some(model) => match self.scale(model, given) {
-                1.0 => format!("network with {}", model.network),
-                scale => format!(
-                    "network with {}, trained for sigma {:.4}, thresholds times {scale:.3}",
-                    model.network, model.sigma
-                ),
-            },
-        }
+        self.method.describe(channels, self.strength, self.given())
     }
 
     /// Checks the settings: every call does, and a front end may before it starts.
@@ -211,18 +186,8 @@ impl Denoiser {
     /// # Errors
     /// When a number is negative or not finite, or a level was given for a network that does not know its own.
     pub fn check(&self) -> Result<()> {
-        check_not_negative("the strength", self.strength)?;
-        if let Method::TotalVariation { lambda: Some(lambda) } = self.method {
-            check_not_negative("lambda", self.strength * lambda)?;
-        }
-        match (self.level, &self.method) {
-            (Level::Given(_), Method::Model(model)) if model.sigma == 0.0 => Err(Error::invalid(
-                "the model does not say which noise level it was trained for (its sigma is 0), so it cannot be \
-                 adapted to one: leave sigma out, and use the strength",
-            )),
-            (Level::Given(sigma), _) => check_sigma(sigma),
-            _ => Ok(()),
-        }
+        self.given().map_or(Ok(()), check_sigma)?;
+        self.method.check(self.strength, self.given())
     }
 
     /// Denoises a picture in memory.
@@ -283,7 +248,7 @@ impl Denoiser {
     /// As [`Denoiser::denoise`].
     pub fn prepare(&self, raster: &Raster) -> Result<Prepared<'_>> {
         let white_is_one = raster.depth() != Depth::Float;
-        if let (Level::Given(sigma), true) = (self.level, white_is_one) {
+        if let Some(sigma) = self.given().filter(|_| white_is_one) {
             check_sigma_below_white(sigma)?;
         }
         let ready = self.ready(raster, white_is_one)?;
@@ -302,67 +267,16 @@ impl Denoiser {
     fn ready(&self, picture: &impl Pixels, white_is_one: bool) -> Result<Prepared<'_>> {
         self.check()?;
         let channels = picture.kind();
-        let noise = match (self.level, self.model(channels), &self.method) {
-            (Level::Given(sigma), ..) => Some(Noise::given(sigma, white_is_one)),
-            (Level::AsTrained, Some(_), _) | (_, None, Method::TotalVariation { lambda: Some(_) }) => None,
-            (_, Some(model), _) if model.sigma == 0.0 => None,
-            _ => Some(Noise::estimate(picture, white_is_one)),
+        let noise = match self.level {
+            Level::Given(sigma) => Some(Noise::given(sigma, white_is_one)),
+            Level::AsTrained if self.is_parallel() => None,
+            _ => self.method.follows_noise().then(|| Noise::estimate(picture, white_is_one)),
         };
-        let sigma = noise.map(|noise| noise.sigma);
-        let work = match self.model(channels) {
-            None => Work::TotalVariation(self.weight(channels, sigma).unwrap_or(0.0) as f32),
-            Some(model) => {
-                check_channels(&model.network, channels)?;
-                adapt(&model.network, self.scale(model, sigma))?
-            }
-        };
+        let work = self.method.work(channels, self.strength, noise.map(|noise| noise.sigma))?;
         Ok(Prepared { work, clip: self.clip, noise, engine: &*self.engine })
     }
 
-    /// The model for pictures with these channels.
-    fn model(&self, channels: Channels) -> Option<&Model> {
-        match &self.method {
-            Method::BuiltIn(model) => Some(model.model(channels)),
-            Method::Model(model) => Some(model),
-            Method::TotalVariation { .. } => None,
-        }
+    fn given(&self) -> Option<f64> {
+        if let Level::Given(sigma) = self.level { Some(sigma) } else { None }
     }
-
-    /// What the thresholds of a model are multiplied by, for noise of level `sigma` or as it was trained.
-    fn scale(&self, model: &Model, sigma: Option<f64>) -> f64 {
-        let other = sigma.filter(|&sigma| sigma != model.sigma && model.sigma > 0.0);
-        self.strength * other.map_or(1.0, |sigma| sigma / model.sigma)
-    }
-
-    /// The weight of total variation, if it was given or follows from the noise.
-    fn weight(&self, channels: Channels, sigma: Option<f64>) -> Option<f64> {
-        let given = if let Method::TotalVariation { lambda } = self.method { lambda } else { None };
-        let lambda = given.or(sigma.map(|sigma| variation::lambda_per_sigma(channels) * sigma))?;
-        Some(self.strength * lambda)
-    }
-}
-
-/// The network with its thresholds multiplied by `scale`; none at 0, where it would still do what its outermost slopes
-/// say.
-fn adapt(network: &Network<f32>, scale: f64) -> Result<Work<'_>> {
-    if scale == 0.0 {
-        return Ok(Work::Nothing);
-    }
-    let mut network = Cow::Borrowed(network);
-    if scale != 1.0 {
-        network.to_mut().scale_thresholds(scale as f32);
-        network.validate().map_err(|_| {
-            Error::invalid(format!("thresholds times {scale:e} are more than numbers of 32 bits can hold"))
-        })?;
-    }
-    Ok(Work::Network(network))
-}
-
-fn check_channels(network: &Network<f32>, channels: Channels) -> Result<()> {
-    if channels.count() >= network.architecture().channels {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        "the picture is grey, but the model was trained on colour: use a grey model or convert the picture to RGB",
-    ))
 }

@@ -3,6 +3,7 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
+use super::method::Work;
 use super::noise::Noise;
 use super::pixels::Pixels;
 use super::variation;
@@ -12,7 +13,6 @@ use crate::image::Image;
 use crate::image::io::Raster;
 use crate::network::Network;
 use crate::{Error, Result};
-use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 /// Told how many tiles are done, and of how many; ends the work if it breaks.
@@ -26,13 +26,6 @@ pub struct Prepared<'a> {
     /// has a weight of its own.
     pub noise: Option<Noise>,
     pub(super) engine: &'a dyn Engine<f32>,
-}
-
-/// What is done to a picture.
-pub(super) enum Work<'a> {
-    Nothing,
-    Network(Cow<'a, Network<f32>>),
-    TotalVariation(f32),
 }
 
 impl Prepared<'_> {

@@ -1,0 +1,119 @@
+//! What removes noise, and how it follows the noise level.
+//!
+//! A network is trained for one level, `sigma_0`. With all thresholds multiplied by `s` it is `z -> s G(z / s)`: the
+//! picture is brought to the contrast at which its noise has the level of the training, and back. So thresholds are
+//! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
+
+use super::variation;
+use crate::error::check_not_negative;
+use crate::image::Channels;
+use crate::model::{BuiltIn, Model};
+use crate::network::Network;
+use crate::{Error, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What removes noise.
+#[derive(Clone)]
+pub(super) enum Method {
+    BuiltIn(BuiltIn),
+    Model(Arc<Model>),
+    TotalVariation { lambda: Option<f64> },
+}
+
+/// What is done to a picture.
+pub(super) enum Work<'a> {
+    Nothing,
+    Network(Cow<'a, Network<f32>>),
+    TotalVariation(f32),
+}
+
+impl Method {
+    /// The model for pictures with these channels.
+    pub fn model(&self, channels: Channels) -> Option<&Model> {
+        match self {
+            Self::BuiltIn(model) => Some(model.model(channels)),
+            Self::Model(model) => Some(model),
+            Self::TotalVariation { .. } => None,
+        }
+    }
+
+    /// Whether it can be adapted to a noise level: not a model that does not know its own, nor a weight that was given.
+    pub fn follows_noise(&self) -> bool {
+        match self {
+            Self::BuiltIn(_) => true,
+            Self::Model(model) => model.sigma > 0.0,
+            Self::TotalVariation { lambda } => lambda.is_none(),
+        }
+    }
+
+    /// Refuses a strength, or a weight times it, that has no meaning, and a noise level for a model that cannot follow.
+    pub fn check(&self, strength: f64, sigma: Option<f64>) -> Result<()> {
+        check_not_negative("the strength", strength)?;
+        match self {
+            Self::TotalVariation { lambda: Some(lambda) } => check_not_negative("lambda", strength * lambda),
+            Self::Model(model) if sigma.is_some() && model.sigma == 0.0 => Err(Error::invalid(
+                "the model does not say which noise level it was trained for (its sigma is 0), so it cannot be \
+                 adapted to one: leave sigma out, and use the strength",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is done to a picture with these channels, for noise of level `sigma`, or without it as trained.
+    ///
+    /// # Errors
+    /// When a network for colour is to take a grey picture, or the level is more than a network can be adapted to.
+    pub fn work(&self, channels: Channels, strength: f64, sigma: Option<f64>) -> Result<Work<'_>> {
+        let Some(model) = self.model(channels) else {
+            return Ok(Work::TotalVariation(self.weight(channels, strength, sigma).unwrap_or(0.0) as f32));
+        };
+        if channels.count() < model.network.architecture().channels {
+            return Err(Error::invalid(
+                "the picture is grey, but the model was trained on colour: use a grey model or convert the picture \
+                 to RGB",
+            ));
+        }
+        let mut network = Cow::Borrowed(&model.network);
+        let scale = scale(model, strength, sigma);
+        if scale == 0.0 {
+            // Even with all thresholds at 0, the outermost slopes of a learned activation would change the picture.
+            return Ok(Work::Nothing);
+        }
+        if scale != 1.0 {
+            network.to_mut().scale_thresholds(scale as f32);
+            network.validate().map_err(|_| {
+                Error::invalid(format!(
+                    "thresholds times {scale:e} are more than numbers of 32 bits can hold"
+                ))
+            })?;
+        }
+        Ok(Work::Network(network))
+    }
+
+    /// In a line for people.
+    pub fn describe(&self, channels: Channels, strength: f64, sigma: Option<f64>) -> String {
+        let Some(model) = self.model(channels) else {
+            let weight = self.weight(channels, strength, sigma);
+            return weight.map_or("total variation".into(), |w| format!("total variation, lambda {w:.4}"));
+        };
+        let text = format!("network with {}", model.network);
+        match scale(model, strength, sigma) {
+            1.0 => text,
+            scale => format!("{text}, trained for sigma {:.4}, thresholds times {scale:.3}", model.sigma),
+        }
+    }
+
+    /// The weight of total variation, if it was given or follows from the noise.
+    fn weight(&self, channels: Channels, strength: f64, sigma: Option<f64>) -> Option<f64> {
+        let given = if let Self::TotalVariation { lambda } = self { *lambda } else { None };
+        let lambda = given.or(sigma.map(|sigma| variation::lambda_per_sigma(channels) * sigma))?;
+        Some(strength * lambda)
+    }
+}
+
+/// What the thresholds of a model are multiplied by.
+fn scale(model: &Model, strength: f64, sigma: Option<f64>) -> f64 {
+    let other = sigma.filter(|&sigma| sigma != model.sigma && model.sigma > 0.0);
+    strength * other.map_or(1.0, |sigma| sigma / model.sigma)
+}
