@@ -5,6 +5,7 @@ mod chart;
 mod choice;
 mod compare;
 mod completions;
+mod demo;
 mod denoise;
 mod error_map;
 mod evaluate;
@@ -44,6 +45,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  proxlift demo                                            see it work: a noisy picture, denoised, in a browser
   proxlift denoise photo.png                               writes photo-denoised.png; nothing else is needed
   proxlift denoise scans/ -o clean/                        a folder, its structure kept
   proxlift train                                           a network, on built-in pictures, in about a minute
@@ -57,6 +59,7 @@ Exit codes: 0 done, 2 bad input (one sentence on stderr says what and where), 1 
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Arguments),
     Train(Box<train::Arguments>),
     Denoise(denoise::Arguments),
     Evaluate(evaluate::Arguments),
@@ -70,6 +73,7 @@ enum Command {
 impl Command {
     fn run(&self) -> anyhow::Result<()> {
         match self {
+            Self::Demo(arguments) => demo::run(arguments),
             Self::Train(arguments) => train::run(arguments),
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),

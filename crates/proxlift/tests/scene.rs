@@ -26,7 +26,11 @@ fn roughness(image: &Image, (left, right): (f32, f32), (top, bottom): (f32, f32)
 #[test]
 fn a_scene_has_the_same_bits_everywhere() {
     let picture = scene(1, 64, 96, Channels::Rgb).unwrap();
-    assert_eq!(hash(&picture), 5_317_305_766_928_876_627, "the scene was changed: look at it, then change this number");
+    assert_eq!(
+        hash(&picture),
+        5_317_305_766_928_876_627,
+        "the scene was changed: look at it, then change this number"
+    );
     assert!(scene(1, 64, 96, Channels::Grey).unwrap() == picture.to_grey());
     assert!(scene(2, 64, 96, Channels::Rgb).unwrap() != picture);
 }
