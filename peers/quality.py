@@ -303,58 +303,92 @@ def points(block):
         yield name, min(row["seconds"], row.get("cpu_seconds", row["seconds"])), row["psnr"]
 
 
+STYLE = """
+text{fill:#333}.faint{fill:#666}.grid{stroke:#e4e4e4}.level{stroke:#999;stroke-dasharray:4 4}.paper{fill:#fff}
+.ours{fill:#d55e00}.others{fill:#0072b2}
+@media(prefers-color-scheme:dark){text{fill:#ddd}.faint{fill:#aaa}.grid{stroke:#363b45}.paper{fill:#1b1e24}
+.ours{fill:#ff8c42}.others{fill:#56b4e9}}
+"""
+NAMES = {"bm3d": "BM3D", "nl-means": "non-local means", "tv-chambolle": "total variation", "proxlift tv": "proxlift TV"}
+LETTER = 7.2  # the width of a letter, about
+LINE = 16  # the height of a line of text
+
+
 def plot(block, path):
     """PSNR against time as an SVG: a point for what was measured, a line for what others published without a time."""
     measured = list(points(block))
-    published = [(f"{name}, published", row["psnr"]) for name, row in block["published"].items()]
-    width, height, left, right, top, bottom = 760, 440, 64, 150, 40, 52
-    low = np.floor(np.log10(min(seconds for _, seconds, _ in measured)))
-    high = np.ceil(np.log10(max(seconds for _, seconds, _ in measured)))
+    published = [(f"{name}, published {row['psnr']:.2f}", row["psnr"]) for name, row in block["published"].items()]
+    # Lines are named to the right of the frame, so the longest name makes the room.
+    right = 16 + LETTER * max((len(words) for words, _ in published), default=0)
+    left, top, bottom, frame_width, frame_height = 58, 56, 56, 600, 360
+    width, height = left + frame_width + right, top + frame_height + bottom
+    low = int(np.floor(np.log10(min(seconds for _, seconds, _ in measured))))
+    high = max(int(np.ceil(np.log10(max(seconds for _, seconds, _ in measured)))), low + 1)
     scores = [score for *_, score in measured] + [score for _, score in published]
     least, most = np.floor(min(scores) * 2) / 2, np.ceil(max(scores) * 2) / 2
 
     def across(seconds):
-        return left + (np.log10(seconds) - low) / max(high - low, 1) * (width - left - right)
+        return left + (np.log10(seconds) - low) / (high - low) * frame_width
 
     def up(score):
-        return height - bottom - (score - least) / (most - least) * (height - top - bottom)
+        return top + (most - score) / (most - least) * frame_height
 
-    def text(x, y, words, anchor="start", colour="#333"):
-        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{words}</text>'
+    def text(x, y, words, anchor="start", kind=""):
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{words}</text>'
 
-    title = f"{block['kind']}, sigma {block['sigma_255']:g}/255: PSNR in dB against seconds a picture"
+    def line(x1, y1, x2, y2, kind):
+        return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+    title = f"Denoising {block['kind']} pictures, noise {block['sigma_255']:g}/255"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        text(left, 22, title),
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}"'
+        f' font-family="Helvetica, Arial, sans-serif" font-size="13" role="img" aria-label="{title}">',
+        f"<style>{STYLE}</style>",
+        '<rect width="100%" height="100%" class="paper"/>',
+        f'<text x="{left}" y="24" font-size="16" font-weight="bold">{title}</text>',
+        text(left, 43, "PSNR in dB against seconds a picture: better is higher, faster is further left", kind="faint"),
     ]
-    for power in range(int(low), int(high) + 1):
+    for power in range(low, high + 1):
         x = across(10.0**power)
-        parts.append(f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{height - bottom}" stroke="#eee"/>')
-        parts.append(text(x, height - bottom + 18, f"{10.0**power:g} s", "middle"))
+        parts += [line(x, top, x, top + frame_height, "grid")]
+        parts += [text(x, top + frame_height + 20, f"{10.0**power:g} s", "middle")]
     for score in np.arange(least, most + 0.01, 0.5):
-        y = up(score)
-        parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{width - right}" y2="{y:.1f}" stroke="#eee"/>')
-        parts.append(text(left - 8, y + 4, f"{score:.1f}", "end"))
-    for name, score in published:
-        y = up(score)
-        line = f'x1="{left}" y1="{y:.1f}" x2="{width - right}" y2="{y:.1f}"'
-        parts.append(f'<line {line} stroke="#999" stroke-dasharray="4 4"/>')
-        parts.append(text(width - right + 6, y + 4, f"{name} {score:.2f}", colour="#777"))
-    labels, dots = [], [(across(seconds), up(score)) for _, seconds, score in measured]
-    for name, seconds, score in measured:
-        colour = "#c33" if name.startswith("proxlift") else "#36c"
-        x, y, words = across(seconds), up(score), f"{name} {score:.2f}"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
-        # Six units a letter; a label that would cover another, or a point to its right, goes above or below it.
-        def covers(y, x=x, end=x + 14 + 6 * len(words)):
-            label = any(abs(y - b) < 14 and x < c + 6 * n and c < end for c, b, n in labels)
-            return label or any(abs(y - b) < 10 and x + 4 < c < end for c, b in dots)
-
-        y = next(y + step for step in (0, -14, 14, -28, 28, -42, 42, -56) if not covers(y + step) or step == -56)
-        labels.append((x, y, len(words)))
-        parts.append(text(x + 9, y + 4, words, colour=colour))
+        parts += [line(left, up(score), left + frame_width, up(score), "grid")]
+        parts += [text(left - 8, up(score) + 4, f"{score:.1f}", "end")]
+    taken, named = [], top - LINE
+    for words, score in sorted(published, key=lambda one: -one[1]):
+        # Names of lines that are near each other are pushed apart.
+        named = max(up(score) + 4, named + LINE)
+        parts += [line(left, up(score), left + frame_width, up(score), "level")]
+        parts += [text(left + frame_width + 8, named, words, kind="faint")]
+    dots = [(across(seconds), up(score)) for _, seconds, score in measured]
+    levels = [up(score) for _, score in published]
+    for (x, y), (name, _, score) in zip(dots, measured):
+        kind, words = "ours" if name.startswith("proxlift") else "others", f"{NAMES.get(name, name)} {score:.2f}"
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" class="{kind}"/>']
+        box = label_place(x, y, LETTER * len(words), taken, dots, levels, (left, left + frame_width))
+        taken.append(box)
+        parts += [text(box[0], box[3] - 4, words, kind=kind)]
     Path(path).write_text("\n".join([*parts, "</svg>"]) + "\n")
+
+
+def label_place(x, y, wide, taken, dots, levels, frame):
+    """The box (left, top, right, bottom) of a point's label: beside it, else further up or down, where nothing is."""
+
+    def free(box):
+        left, top, right, bottom = box
+        inside = left >= frame[0] and right <= frame[1] and not any(top < level < bottom for level in levels)
+        no_label = all(right < a or c < left or bottom < b or d < top for a, b, c, d in taken)
+        return inside and no_label and not any(left - 6 < a < right + 6 and top - 6 < b < bottom + 6 for a, b in dots)
+
+    def boxes():
+        for away in range(0, 8 * LINE, LINE // 2):
+            for middle in (y - away, y + away):
+                for start in (x + 10, x - 10 - wide, x - wide / 2):
+                    yield start, middle - LINE / 2, start + wide, middle + LINE / 2
+
+    # Where there is no room at all, the right place is beside the point.
+    return next(filter(free, boxes()), (x + 10, y - LINE / 2, x + 10 + wide, y + LINE / 2))
 
 
 def main():

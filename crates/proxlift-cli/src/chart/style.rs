@@ -97,9 +97,9 @@ pub fn sheet() -> String {
     };
     format!(
         ".chart .paper{{fill:#fff}}.chart text{{fill:#333}}.chart .faint{{fill:#666}}.chart .grid{{stroke:#e4e4e4}}\
-         .chart .frame{{stroke:#333;fill:none}}.chart .level{{stroke:#888}}.chart .warn{{fill:#b45309}}{}\
+         .chart text[paint-order]{{stroke:#fff;stroke-width:4}}.chart .frame{{stroke:#333;fill:none}}.chart .level{{stroke:#888}}.chart .warn{{fill:#b45309}}{}\
          @media (prefers-color-scheme: dark){{.chart .paper{{fill:#1b1e24}}.chart text{{fill:#ddd}}\
-         .chart .faint{{fill:#aaa}}.chart .grid{{stroke:#363b45}}.chart .frame{{stroke:#bbb}}\
+         .chart .faint{{fill:#aaa}}.chart text[paint-order]{{stroke:#1b1e24}}.chart .grid{{stroke:#363b45}}.chart .frame{{stroke:#bbb}}\
          .chart .level{{stroke:#999}}.chart .warn{{fill:#fbbf24}}{}}}",
         colours(false),
         colours(true)

@@ -1,13 +1,13 @@
-//! The sheet: for each picture a row of crops, each with its name and scores; as SVG, or as a page around it.
+//! The sheet: for each picture a row of crops, each with its name and scores; as a page, or as one drawing.
 
-use crate::chart::{escape, sheet as style_sheet};
+use crate::chart::sheet as chart_style;
 use crate::error_map::{ABOVE, BELOW, FULL, error_map};
 use crate::html::{as_png, data_uri, document, table};
 use crate::train::data::centre;
+use maud::{Markup, PreEscaped, html};
 use proxlift::Result;
 use proxlift::evaluation::{Score, Summary};
 use proxlift::image::Image;
-use std::fmt::Write;
 
 /// The width that crops share if nothing else is told, as the page has it.
 const PAGE: usize = 1024;
@@ -22,6 +22,21 @@ const CAPTION: usize = 44;
 const HEADING: usize = 30;
 /// The width of a character, about.
 const CHARACTER: f64 = 7.0;
+
+/// What the page adds to all pages: crops at their size beside each other, two in a row on a phone. The clean picture is
+/// the background of each result; a checkbox, which nobody sees, takes the result away.
+const STYLE: &str = "
+.cells { display: flex; flex-wrap: wrap; gap: .8rem .5rem; } .cells figure { margin: 0; width: var(--side); }
+.cells img { display: block; width: 100%; height: auto; } .cells img + img, .cells label + img { margin-top: .3rem; }
+.cells figcaption { margin: .2rem 0 0; font-size: .85rem; } .cells b { color: var(--ink); }
+.cells label { position: relative; display: block; cursor: pointer; background: var(--clean) 0 0 / 100% 100%; }
+.cells input { position: absolute; opacity: 0; } .cells input:checked ~ img { visibility: hidden; }
+.cells input:focus-visible ~ img, .cells label:has(:focus-visible) { outline: 3px solid var(--link); }
+.cells input:checked ~ span::after { content: 'clean'; position: absolute; left: 0; top: 0; padding: 0 .4rem;
+  background: #000a; color: #fff; font-size: .8rem; }
+.key i { display: block; height: 10px; } .key span { display: flex; justify-content: space-between; }
+@media (max-width: 40rem) { .cells { display: grid; grid-template-columns: 1fr 1fr; } .cells figure { width: auto; } }
+";
 
 /// The mean scores of a column.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -123,146 +138,146 @@ impl Sheet {
 
     /// The drawing alone; `about` says what is compared.
     pub fn svg(&self, about: &str) -> String {
-        self.draw(Some(about))
+        let pitch = self.rows.iter().map(|row| row.width).max().unwrap_or(0).max(SIDES.0 / 2) + GAP;
+        let mut y = MARGIN + 16;
+        let rows: Vec<Markup> =
+            self.rows.iter().enumerate().map(|(n, row)| row.draw(n, (self.across, pitch), &mut y)).collect();
+        let (width, height) = (2 * MARGIN + self.across * pitch - GAP, y + MARGIN - GAP);
+        let hidden =
+            ".chart .cell{cursor:pointer}.chart .cell:hover .result,.chart .cell:focus .result{opacity:0}";
+        let svg = html! {
+            svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
+                height=(height) font-family="Helvetica, Arial, sans-serif" font-size="13" {
+                style { (PreEscaped(chart_style())) (PreEscaped(hidden)) }
+                linearGradient id="error" {
+                    stop stop-color=(colour(BELOW)) {} stop offset="0.5" stop-color="#fff" {}
+                    stop offset="1" stop-color=(colour(ABOVE)) {}
+                }
+                rect.paper width="100%" height="100%" {}
+                text.faint x=(MARGIN) y=(MARGIN + 16) { (about) }
+                @for row in &rows { (row) }
+            }
+        };
+        svg.into_string()
     }
 
-    /// A page with the drawing, and a table of means.
+    /// The page, with a table of means.
     pub fn page(&self, about: &str, means: &[Means]) -> String {
         let best = |of: fn(&Means) -> f64| means.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
         let (psnr, ssim) = (best(|m| m.psnr.mean), best(|m| m.ssim.mean));
-        let strong = |text: String, is_best| if is_best { format!("<strong>{text}</strong>") } else { text };
         let rows = means.iter().map(|m| {
             vec![
-                escape(&m.name),
+                html! { (m.name) },
                 strong(format!("{:.2}", m.psnr), m.psnr.mean == psnr),
                 strong(format!("{:.4}", m.ssim), m.ssim.mean == ssim),
             ]
         });
-        let errors = if self.errors {
-            format!(
-                " Under each, its error: blue where it is too dark, orange where it is too bright, full colour at \
-                 ±{FULL}; what has the shape of the picture is detail that was lost."
-            )
-        } else {
-            String::new()
+        let body = html! {
+            p { (about) "." }
+            (table(&["", "PSNR", "SSIM"], &rows.collect::<Vec<_>>()))
+            p.faint { "Mean ± standard deviation over all pictures; PSNR in dB at peak 1." }
+            p {
+                "Under each crop are PSNR and SSIM of the whole picture, the best PSNR of a row in bold. Click or tap a \
+                 result to see the clean picture in its place, and again to come back; with the keyboard, go there \
+                 with Tab and press Space."
+                @if self.errors {
+                    " Under each, its error: blue where it is too dark, orange where it is too bright, full colour at ±"
+                    (FULL) "; what has the shape of the picture is detail that was lost."
+                }
+            }
+            @for row in &self.rows { (row.html(self.errors)) }
         };
-        document(
-            "Denoisers side by side",
-            &format!(
-                "<p>{}.</p>\n{}<p class=\"faint\">Mean ± standard deviation over all pictures; PSNR in dB at peak 1.</p>\n\
-                 <figure><div class=\"wide\">{}</div><figcaption>PSNR and SSIM are those of the whole picture, the best \
-                 PSNR of a row in bold. Hold the pointer on a result to see the clean picture in its place.{errors}\
-                 </figcaption></figure>\n",
-                escape(about),
-                table(&["", "PSNR", "SSIM"], &rows.collect::<Vec<_>>()),
-                self.draw(None)
-            ),
-        )
-    }
-
-    fn draw(&self, about: Option<&str>) -> String {
-        let pitch = self.rows.iter().map(|row| row.width).max().unwrap_or(0).max(SIDES.0 / 2) + GAP;
-        let (mut body, mut y) = (String::new(), MARGIN);
-        if let Some(about) = about {
-            y += 16;
-            let _ = writeln!(body, "<text x=\"{MARGIN}\" y=\"{y}\" class=\"faint\">{}</text>", escape(about));
-        }
-        for (number, row) in self.rows.iter().enumerate() {
-            y += HEADING;
-            let _ = writeln!(
-                body,
-                "<text x=\"{MARGIN}\" y=\"{}\" class=\"faint\">{}</text>",
-                y - 9,
-                escape(&row.heading)
-            );
-            row.draw(&mut body, number, (self.across, pitch), &mut y, self.errors);
-        }
-        let (width, height) = (2 * MARGIN + self.across * pitch - GAP, y + MARGIN - GAP);
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" \
-             role=\"img\" aria-label=\"Denoisers side by side\">\n<style>{}.chart .cell:hover .result{{opacity:0}}\
-             </style>\n<defs><linearGradient id=\"error\"><stop stop-color=\"{}\"/><stop offset=\"0.5\" stop-color=\"#fff\"/>\
-             <stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{body}</svg>\n",
-            style_sheet(),
-            colour(BELOW),
-            colour(ABOVE)
-        )
+        document("Denoisers side by side", STYLE, &body)
     }
 }
 
-/// As SVG has it.
+fn strong(text: String, is_it: bool) -> Markup {
+    html! { @if is_it { strong { (text) } } @else { (text) } }
+}
+
+/// As SVG and CSS have it.
 fn colour(rgb: [f32; 3]) -> String {
     let [r, g, b] = rgb.map(|v| (255.0 * v).round());
     format!("rgb({r},{g},{b})")
 }
 
 impl Row {
-    fn draw(
-        &self,
-        svg: &mut String,
-        number: usize,
-        (across, pitch): (usize, usize),
-        y: &mut usize,
-        errors: bool,
-    ) {
-        let best =
-            self.cells.iter().filter_map(|c| c.score).map(|s| s.psnr).fold(f64::NEG_INFINITY, f64::max);
-        let size = format!("width=\"{}\" height=\"{}\"", self.width, self.height);
-        let below = self.height + CAPTION;
-        for (line, cells) in self.cells.chunks(across).enumerate() {
-            for (column, cell) in cells.iter().enumerate() {
-                let name = fit(&cell.name, pitch - GAP);
-                let _ = write!(
-                    svg,
-                    "<g class=\"cell\" transform=\"translate({} {y})\"><title>{}</title>",
-                    MARGIN + column * pitch,
-                    escape(&cell.name)
-                );
-                // The clean picture lies under each result, to come forth when the result is made transparent.
-                let _ = match line + column {
-                    0 => write!(svg, "<image id=\"clean-{number}\" {size} href=\"{}\"/>", cell.crop),
-                    _ => write!(
-                        svg,
-                        "<use href=\"#clean-{number}\"/><image class=\"result\" {size} href=\"{}\"/>",
-                        cell.crop
-                    ),
-                };
-                let weight = |is_best| if is_best { " font-weight=\"bold\"" } else { "" };
-                let _ = write!(svg, "<text y=\"{}\">{}</text>", self.height + 17, escape(&name));
-                if let Some(Score { psnr, ssim, .. }) = cell.score {
-                    let _ = write!(
-                        svg,
-                        "<text y=\"{}\"><tspan{}>{psnr:.2} dB</tspan><tspan class=\"faint\" dx=\"8\">{ssim:.3}</tspan></text>",
-                        self.height + 34,
-                        weight(psnr == best)
-                    );
+    fn best(&self) -> f64 {
+        self.cells.iter().filter_map(|c| c.score).map(|s| s.psnr).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn html(&self, errors: bool) -> Markup {
+        let best = self.best();
+        let style = format!("--side: {}px; --clean: url({})", self.width, self.cells[0].crop);
+        html! {
+            h3 { (self.heading) }
+            div.cells style=(style) {
+                @for cell in &self.cells {
+                    figure {
+                        @if let Some(score) = cell.score {
+                            label {
+                                input type="checkbox" aria-label={ "The clean picture in place of " (cell.name) };
+                                img src=(cell.crop) alt=(cell.name); span {}
+                            }
+                            figcaption {
+                                b { (cell.name) } br;
+                                (strong(format!("{:.2} dB", score.psnr), score.psnr == best)) " " (format!("{:.3}", score.ssim))
+                            }
+                        } @else {
+                            img src=(cell.crop) alt="clean";
+                            figcaption { b { (cell.name) } @if errors { (key()) } }
+                        }
+                        @if let Some(error) = &cell.error { img src=(error) alt={ "error of " (cell.name) }; }
+                    }
                 }
-                if let Some(error) = &cell.error {
-                    let _ = write!(svg, "<image y=\"{below}\" {size} href=\"{error}\"/>");
-                } else if errors {
-                    draw_key(svg, below);
-                }
-                svg.push_str("</g>\n");
             }
-            *y += below + if errors { self.height + 2 * GAP } else { 0 };
+        }
+    }
+
+    /// A row of the drawing, from `y` on; a row has so many cells `across`, `pitch` apart.
+    fn draw(&self, number: usize, (across, pitch): (usize, usize), y: &mut usize) -> Markup {
+        let best = self.best();
+        let (width, height, below) = (self.width, self.height, self.height + CAPTION);
+        let errors = self.cells.iter().any(|cell| cell.error.is_some());
+        *y += HEADING;
+        let top = *y;
+        let step = below + if errors { height + 2 * GAP } else { 0 };
+        *y += step * self.cells.len().div_ceil(across);
+        html! {
+            text.faint x=(MARGIN) y=(top - 9) { (self.heading) }
+            @for (i, cell) in self.cells.iter().enumerate() {
+                // Whoever has the focus, by a click or by Tab, is seen through to the clean picture under it.
+                g.cell tabindex="0" transform={ "translate(" (MARGIN + i % across * pitch) " " (top + i / across * step) ")" } {
+                    title { (cell.name) }
+                    @if i == 0 {
+                        image id={ "clean-" (number) } width=(width) height=(height) href=(cell.crop) {}
+                    } @else {
+                        use href={ "#clean-" (number) } {}
+                        image.result width=(width) height=(height) href=(cell.crop) {}
+                    }
+                    text y=(height + 17) { (fit(&cell.name, pitch - GAP)) }
+                    @if let Some(Score { psnr, ssim, .. }) = cell.score {
+                        text y=(height + 34) {
+                            tspan font-weight=[(psnr == best).then_some("bold")] { (format!("{psnr:.2} dB")) }
+                            tspan.faint dx="8" { (format!("{ssim:.3}")) }
+                        }
+                    }
+                    @if let Some(error) = &cell.error {
+                        image y=(below) width=(width) height=(height) href=(error) {}
+                    } @else if errors {
+                        text y=(below + 12) { "error from −" (FULL) " to +" (FULL) }
+                        rect y=(below + 20) width="112" height="10" fill="url(#error)" {}
+                    }
+                }
+            }
         }
     }
 }
 
-/// What the colours of an error mean, where the clean picture has none.
-fn draw_key(svg: &mut String, y: usize) {
-    let (width, bar) = (112, 10);
-    let _ = write!(
-        svg,
-        "<rect y=\"{}\" width=\"{width}\" height=\"{bar}\" fill=\"url(#error)\"/><text y=\"{}\">error</text>\
-         <text class=\"faint\" y=\"{2}\">−{FULL}</text><text class=\"faint\" x=\"{3}\" y=\"{2}\" \
-         text-anchor=\"middle\">0</text><text class=\"faint\" x=\"{width}\" y=\"{2}\" text-anchor=\"end\">+{FULL}</text>",
-        y + 20,
-        y + 12,
-        y + 44,
-        width / 2
-    );
+/// What the colours of an error mean.
+fn key() -> Markup {
+    let bar = format!("background: linear-gradient(90deg, {}, #fff, {})", colour(BELOW), colour(ABOVE));
+    html! { div.key { "error" i style=(bar) {} span { small { "−" (FULL) } small { "0" } small { "+" (FULL) } } } }
 }
 
 /// The name, cut where it would run into its neighbour.

@@ -8,6 +8,7 @@ use super::sections::{Material, Section};
 use crate::chart::{Chart, Style, escape};
 use crate::train::announce::duration;
 use anyhow::Result;
+use maud::{Markup, html};
 use proxlift::Denoiser;
 use proxlift::evaluation::{Peak, psnr};
 
@@ -205,7 +206,7 @@ fn write_grid(all: &Material<'_>) -> Result<()> {
 fn grid_table(all: &Material<'_>) -> String {
     let head: Vec<String> = all.scale.depths.iter().map(|depth| format!("loss, K = {depth}")).collect();
     let head: Vec<&str> = std::iter::once("rate").chain(head.iter().map(String::as_str)).collect();
-    let rows: Vec<Vec<String>> = all
+    let rows: Vec<Vec<Markup>> = all
         .scale
         .rates
         .iter()
@@ -213,17 +214,14 @@ fn grid_table(all: &Material<'_>) -> String {
         .map(|&rate| {
             let losses = all.scale.depths.iter().map(|&depth| {
                 let text = all.results.sgd(depth, rate).final_loss_text();
-                match rate {
-                    rate if all.results.best_rate(Method::SgdWide, depth) == Some(rate) => {
-                        format!("<strong>{text}</strong>")
-                    }
-                    rate if all.results.best_rate(Method::Sgd, depth) == Some(rate) => {
-                        format!("<em>{text}</em> (best of the paper's)")
-                    }
-                    _ => text,
+                let is_best = |method| all.results.best_rate(method, depth) == Some(rate);
+                html! {
+                    @if is_best(Method::SgdWide) { strong { (text) } }
+                    @else if is_best(Method::Sgd) { em { (text) } " (best of the paper's)" }
+                    @else { (text) }
                 }
             });
-            std::iter::once(format!("{rate:e}")).chain(losses).collect()
+            std::iter::once(html! { (format!("{rate:e}")) }).chain(losses).collect()
         })
         .collect();
     table(&head, &rows)

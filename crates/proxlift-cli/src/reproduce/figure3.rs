@@ -51,7 +51,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
             let said = if is_clean { String::new() } else { format!("<br>{score:.2} dB") };
             above += &format!(
                 "<td>{}{}{said}</td>",
-                picture(&png, &format!("{}, {label}", names[i])),
+                picture(&png, &format!("{}, {label}", names[i])).into_string(),
                 escape(label)
             );
             let map = if is_clean {
@@ -59,7 +59,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
             } else {
                 let png = as_png(error_map(&centre(clean, SIDE)?, &crop)?)?;
                 all.folder.figure(&format!("figure3-{}-{slug}-error.png", number + 1), &png)?;
-                picture(&png, &format!("error of {label}"))
+                picture(&png, &format!("error of {label}")).into_string()
             };
             below += &format!("<td>{map}</td>");
             data.push(

@@ -87,8 +87,14 @@ impl Folder {
     /// # Errors
     /// When it cannot be written.
     pub fn csv(&self, name: &str, head: &[&str], rows: &[Vec<String>]) -> Result<()> {
-        let lines = std::iter::once(head.join(",")).chain(rows.iter().map(|row| row.join(",")));
-        self.figure(name, lines.fold(String::new(), |text, line| text + &line + "\n").as_bytes())
+        let mut table = csv::Writer::from_writer(Vec::new());
+        // Into memory, and as many cells in each row: neither can fail.
+        let written =
+            table.write_record(head).and_then(|()| rows.iter().try_for_each(|row| table.write_record(row)));
+        let bytes = written
+            .map_err(std::io::Error::from)
+            .and_then(|()| table.into_inner().map_err(csv::IntoInnerError::into_error));
+        self.figure(name, &bytes.map_err(Error::io(self.0.join(FIGURES).join(name)))?)
     }
 }
 

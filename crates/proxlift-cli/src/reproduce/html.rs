@@ -1,9 +1,8 @@
 //! Pieces of the report: verdicts, figures, the page.
 
 use super::sections::Section;
-use crate::chart::escape;
 use crate::html::document;
-pub use crate::html::table;
+use maud::{Markup, PreEscaped, Render, html};
 
 /// A verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -31,45 +30,54 @@ impl Verdict {
     }
 
     /// As a badge.
-    pub fn badge(self) -> String {
+    pub fn badge(self) -> Markup {
         let class = match self {
             Self::Holds => "yes",
             Self::Mixed => "part",
             Self::DoesNotHold => "no",
             Self::NoData => "none",
         };
-        format!("<span class=\"badge {class}\">{}</span>", self.words())
+        html! { span.badge.(class) { (self.words()) } }
     }
 }
 
-/// A drawing with what there is to say about it, and links to what is behind it.
-pub fn figure(drawing: &str, caption: &str, files: &[&str]) -> String {
-    let links: Vec<String> =
-        files.iter().map(|file| format!("<a href=\"figures/{file}\">{file}</a>")).collect();
-    format!(
-        "<figure><div class=\"wide\">{drawing}</div><figcaption>{caption} <span class=\"files\">Behind it: {}</span>\
-         </figcaption></figure>\n",
-        links.join(", ")
-    )
+/// A table, as HTML.
+pub fn table<C: Render>(head: &[&str], rows: &[Vec<C>]) -> String {
+    crate::html::table(head, rows).into_string()
 }
 
-/// The whole page. `intro` is HTML.
+/// A drawing with what there is to say about it, and links to what is behind it. Both are HTML.
+pub fn figure(drawing: &str, caption: &str, files: &[&str]) -> String {
+    let figure = html! {
+        figure {
+            div.wide { (PreEscaped(drawing)) }
+            figcaption {
+                (PreEscaped(caption)) " "
+                span.files {
+                    "Behind it: "
+                    @for (i, file) in files.iter().enumerate() {
+                        @if i > 0 { ", " } a href={ "figures/" (file) } { (file) }
+                    }
+                }
+            }
+        }
+    };
+    figure.into_string()
+}
+
+/// The whole page. `intro`, `end` and what sections say are HTML.
 pub fn page(title: &str, intro: &str, caution: Option<&str>, sections: &[Section], end: &str) -> String {
-    let contents: String = sections
-        .iter()
-        .map(|s| format!("<li><a href=\"#{}\">{}</a>: {}</li>\n", s.id, escape(s.title), s.short))
-        .collect();
-    let caution =
-        caution.map_or(String::new(), |text| format!("<p class=\"caution\">{}</p>\n", escape(text)));
-    let body: String = sections
-        .iter()
-        .map(|s| format!("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", s.id, escape(s.title), s.html))
-        .collect();
-    document(
-        title,
-        &format!(
-            "{intro}\n{caution}<nav aria-label=\"Contents\">\n<ol>\n{contents}<li><a href=\"#setup\">How it was made</a></li>\n\
-             </ol>\n</nav>\n{body}<section id=\"setup\">\n<h2>How it was made</h2>\n{end}</section>\n"
-        ),
-    )
+    let body = html! {
+        (PreEscaped(intro))
+        @if let Some(text) = caution { p.caution { (text) } }
+        nav aria-label="Contents" {
+            ol {
+                @for s in sections { li { a href={ "#" (s.id) } { (s.title) } ": " (PreEscaped(&s.short)) } }
+                li { a href="#setup" { "How it was made" } }
+            }
+        }
+        @for s in sections { section id=(s.id) { h2 { (s.title) } (PreEscaped(&s.html)) } }
+        section id="setup" { h2 { "How it was made" } (PreEscaped(end)) }
+    };
+    document(title, "", &body)
 }

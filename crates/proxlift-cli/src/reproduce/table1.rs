@@ -118,7 +118,7 @@ fn write_csv(all: &Material<'_>, rows: &[Row]) -> Result<()> {
         .flat_map(|row| {
             names.iter().zip(row.own.iter().zip(&row.one)).map(|(name, (own, one))| {
                 let numbers = [own.0, own.1, one.0, one.1].map(|v| cell(Some(v)));
-                [row.name.clone(), name.replace([',', '"', '\n'], "_")].into_iter().chain(numbers).collect()
+                [row.name.clone(), name.clone()].into_iter().chain(numbers).collect()
             })
         })
         .collect();

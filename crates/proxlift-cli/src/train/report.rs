@@ -47,7 +47,8 @@ pub fn finish(
         title: title.into(),
         x: Axis::new("epoch", Scale::Linear),
         y: Axis::new(unit, Scale::Auto),
-        lines: vec![Line::new(style, points)],
+        // The dot is on the network that was kept.
+        lines: vec![Line { mark: best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
         level,
     };
     let loss = course(&|entry| Some(entry.record.loss));

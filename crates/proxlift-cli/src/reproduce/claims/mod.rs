@@ -9,6 +9,7 @@ use super::html::{Verdict, table};
 use super::plan::Method;
 use super::sections::{Material, Section};
 use anyhow::Result;
+use maud::{Markup, html};
 use serde_json::{Value, json};
 
 /// A statement, what the data say of it, and the numbers.
@@ -48,9 +49,9 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         .map(|c| json!({"claim": c.id, "statement": c.statement, "rule": c.rule, "verdict": c.verdict, "numbers": c.numbers}))
         .collect();
     all.folder.figure("claims.json", format!("{:#}\n", json!(data)).as_bytes())?;
-    let overview: Vec<Vec<String>> = claims
+    let overview: Vec<Vec<Markup>> = claims
         .iter()
-        .map(|c| vec![format!("<a href=\"#{}\">{}</a>", c.id, c.statement), c.verdict.badge()])
+        .map(|c| vec![html! { a href={ "#" (c.id) } { (c.statement) } }, c.verdict.badge()])
         .collect();
     let each: String = claims
         .iter()
@@ -59,7 +60,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
                 "<h3 id=\"{}\">{} {}</h3>\n<p class=\"faint\">{}</p>\n{}",
                 c.id,
                 c.statement,
-                c.verdict.badge(),
+                c.verdict.badge().into_string(),
                 c.rule,
                 c.evidence
             )

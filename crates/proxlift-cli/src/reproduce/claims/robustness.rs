@@ -160,9 +160,7 @@ fn write_csv(all: &Material<'_>, measured: &[Measured]) -> Result<()> {
         .iter()
         .flat_map(|m| {
             let pairs = names.iter().zip(&m.norms);
-            pairs.map(|(n, v)| {
-                vec![m.method.label().to_string(), n.replace([',', '"', '\n'], "_"), cell(Some(*v))]
-            })
+            pairs.map(|(n, v)| vec![m.method.label().to_string(), n.clone(), cell(Some(*v))])
         })
         .collect();
     all.folder.csv("jacobian.csv", &["method", "image", "norm"], &rows)

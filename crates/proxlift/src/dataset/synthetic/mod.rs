@@ -1,4 +1,7 @@
-//! Procedural images with the statistics of photographs: dead leaves.
+//! Procedural images with the statistics of photographs: dead leaves, for training; and one that looks like a
+//! photograph, to look at: [`scene`].
+//!
+//! # Dead leaves
 //!
 //! Opaque shapes of random size, place and colour fall on each other until the frame is covered. With radii of
 //! density `r^-3` the picture is nearly scale invariant, as natural scenes are: spectrum about `1/f`, heavy-tailed
@@ -11,7 +14,11 @@
 
 mod arithmetic;
 mod leaf;
+mod noise;
 mod paint;
+mod scene;
+
+pub use self::scene::{caption, scene};
 
 use rand::Rng;
 
@@ -40,11 +47,7 @@ pub(super) fn dead_leaves_for(
     width: usize,
     channels: Channels,
 ) -> Result<Image> {
-    if height == 0 || width == 0 || height.max(width) > 1 << 14 {
-        return Err(Error::invalid(format!(
-            "a synthetic image of {width} x {height} pixels cannot be painted"
-        )));
-    }
+    check_size(height, width)?;
     let mut rng = stream(seed, purpose, 0, index);
     let palette = Palette::draw(&mut rng);
     let softness = unit(&mut rng);
@@ -55,6 +58,16 @@ pub(super) fn dead_leaves_for(
     // The optics of a camera, from none to a full binomial blur.
     blur(&mut image, softness * softness * softness);
     Ok(image)
+}
+
+/// Refuses a picture without pixels, or too large to be meant.
+fn check_size(height: usize, width: usize) -> Result<()> {
+    if height == 0 || width == 0 || height.max(width) > 1 << 14 {
+        return Err(Error::invalid(format!(
+            "a synthetic image of {width} x {height} pixels cannot be painted"
+        )));
+    }
+    Ok(())
 }
 
 /// Paints leaves front to back: what a leaf leaves visible of a pixel is the product of the transparencies above it.
