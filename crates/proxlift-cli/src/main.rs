@@ -45,7 +45,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-<<<<<<< HEAD
+  proxlift demo                        see it work, without any file
   proxlift denoise photo.png           writes photo-denoised.png
   proxlift denoise scans/ -o clean/    a folder, its structure kept
   proxlift train                       trains a network on built-in pictures
@@ -53,16 +53,6 @@ Examples:
   proxlift compare --model best -o sheet.html    results side by side
   proxlift inspect best                shows what is inside a model
   proxlift reproduce --quick           the experiments of the paper
-=======
-  proxlift demo                                            see it work: a noisy picture, denoised, in a browser
-  proxlift denoise photo.png                               writes photo-denoised.png; nothing else is needed
-  proxlift denoise scans/ -o clean/                        a folder, its structure kept
-  proxlift train                                           a network, on built-in pictures, in about a minute
-  proxlift evaluate --model m.safetensors --sigma 25/255   PSNR and SSIM
-  proxlift compare --model m.safetensors -o sheet.html     clean, noisy and denoised, side by side
-  proxlift inspect m.safetensors --filters filters.png     what is inside a model
-  proxlift reproduce --quick                               the paper's experiments, in one report
->>>>>>> demo
 
 Noise levels (sigma) are on the scale where white is 1; 25/255 may be given
 as such. Exit codes: 0 success, 2 bad input (one sentence on stderr says what

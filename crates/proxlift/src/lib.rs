@@ -1,12 +1,36 @@
-//! Unfolded proximal neural networks (PNNs) for image denoising, trained by lifted Bregman.
+//! An image denoiser for the CPU: unfolded proximal networks, run and trained.
+//!
+//! Denoise a picture with the built-in model; the noise level is estimated:
+//!
+//! ```
+//! # fn main() -> proxlift::Result<()> {
+//! # let folder = std::env::temp_dir().join(format!("proxlift-crate-page-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! # let (noisy, clean) = (folder.join("noisy.png"), folder.join("clean.png"));
+//! # let scene = proxlift::dataset::synthetic::dead_leaves(1, 0, 64, 64, proxlift::image::Channels::Grey)?;
+//! # let scene = proxlift::image::noise::add_gaussian(&scene, 0.1, 1, 0)?;
+//! # proxlift::image::io::write(&noisy, &proxlift::image::io::Picture::new(scene, proxlift::image::io::Depth::Eight))?;
+//! use proxlift::{Denoiser, image::io};
+//!
+//! let mut picture = io::read(&noisy)?;
+//! picture.image = Denoiser::best().denoise(&picture.image)?;
+//! io::write(&clean, &picture)?;
+//! # assert_ne!(std::fs::read(&noisy).unwrap(), std::fs::read(&clean).unwrap());
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Denoiser`] also takes a given noise level, a model of your own, total variation, and pictures of any size.
 //!
 //! The flow of the library is the order of its modules:
 //!
 //! ```text
-//! image -> dataset -> network(operator, prox, engine) -> training -> evaluation
+//! image -> dataset -> network(operator, prox) -> engine -> training -> evaluation
 //! ```
 //!
-//! `docs/notation.md` maps every symbol of the paper to its name here.
+//! `docs/notation.md` in the repository maps every symbol of the paper (Wang, Benning and Repetti, MLSP 2024) to its name
+//! here, and `docs/extending.md` shows how to add a proximity operator, an unrolled algorithm, a trainer or an engine.
 
 pub mod analysis;
 pub mod dataset;
