@@ -8,7 +8,7 @@ use proxlift::image::noise::add_gaussian;
 use proxlift::{Denoiser, Error, Result};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::ops::Range;
 use std::time::Instant;
 
 /// The scores of one picture.
@@ -61,41 +61,50 @@ pub fn score_first(
     sigma: f64,
     seed: u64,
 ) -> Result<Scores> {
-    let clean = &set.images()[..count.min(set.len())];
-    let progress = Progress::new(clean.len(), "evaluating");
+    let count = count.min(set.len());
+    let progress = Progress::new(count, "evaluating");
     let mut scores = Scores { per_image: Vec::new(), sigma, seed, seconds: 0.0, pixels: 0 };
-    // Pictures at once: enough for all threads, and no more memory than that.
-    let several = 4 * rayon::current_num_threads();
-    for first in (0..clean.len()).step_by(several) {
-        let part = &clean[first..clean.len().min(first + several)];
-        let noisy = part.par_iter().enumerate();
-        let noisy = noisy.map(|(i, image)| add_gaussian(image, sigma as f32, seed, (first + i) as u64));
-        let noisy: Vec<Image> = noisy.collect::<Result<_>>()?;
+    for few in few_at_a_time(count) {
+        let noisy = noisy(set, few.clone(), sigma, seed)?;
         let start = Instant::now();
         let estimates = denoiser.denoise_all(&noisy)?;
         scores.seconds += start.elapsed().as_secs_f64();
-        for (i, clean) in part.iter().enumerate() {
-            let name = &set.names()[first + i];
-            let one = score_one(name, clean, &noisy[i], &estimates[i]);
-            scores.per_image.push(one.map_err(|e| Error::file(name, e.to_string()))?);
-            scores.pixels += clean.pixels();
+        for (i, (noisy, estimate)) in few.zip(noisy.iter().zip(&estimates)) {
+            let (noisy, estimate) = (score_picture(set, i, noisy)?, score_picture(set, i, estimate)?);
+            scores.per_image.push(Score {
+                image: set.names()[i].display().to_string(),
+                noisy_psnr: noisy.psnr,
+                noisy_ssim: noisy.ssim,
+                psnr: estimate.psnr,
+                ssim: estimate.ssim,
+                noisy_psnr_image_peak: noisy.psnr_own_peak,
+                psnr_image_peak: estimate.psnr_own_peak,
+            });
+            scores.pixels += set.images()[i].pixels();
             progress.step();
         }
     }
     Ok(scores)
 }
 
-fn score_one(name: &Path, clean: &Image, noisy: &Image, estimate: &Image) -> Result<Score> {
-    let (noisy, estimate) = (evaluation::Score::of(clean, noisy)?, evaluation::Score::of(clean, estimate)?);
-    Ok(Score {
-        image: name.display().to_string(),
-        noisy_psnr: noisy.psnr,
-        noisy_ssim: noisy.ssim,
-        psnr: estimate.psnr,
-        ssim: estimate.ssim,
-        noisy_psnr_image_peak: noisy.psnr_own_peak,
-        psnr_image_peak: estimate.psnr_own_peak,
-    })
+/// The numbers of `count` pictures, a few at a time: enough for all threads, and no more memory than that.
+pub fn few_at_a_time(count: usize) -> impl Iterator<Item = Range<usize>> {
+    let few = 4 * rayon::current_num_threads();
+    (0..count).step_by(few).map(move |first| first..count.min(first + few))
+}
+
+/// Some pictures of a set with their noise.
+pub fn noisy(set: &ImageSet, which: Range<usize>, sigma: f64, seed: u64) -> Result<Vec<Image>> {
+    which.into_par_iter().map(|i| add_gaussian(&set.images()[i], sigma as f32, seed, i as u64)).collect()
+}
+
+/// The scores of an estimate of picture `i`.
+///
+/// # Errors
+/// When that is too small; its name is told.
+pub fn score_picture(set: &ImageSet, i: usize, estimate: &Image) -> Result<evaluation::Score> {
+    let score = evaluation::Score::of(&set.images()[i], estimate);
+    score.map_err(|e| Error::file(&set.names()[i], e.to_string()))
 }
 
 impl Scores {

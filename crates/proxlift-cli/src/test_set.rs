@@ -2,7 +2,6 @@
 
 use crate::output;
 use proxlift::dataset::{ImageSet, images_below};
-use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -67,14 +66,6 @@ impl TestSet {
         let path = &self.set.names()[i];
         let inside = self.folder.as_ref().and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
         inside.with_extension("")
-    }
-
-    /// Picture `i` with the noise of stream `i` of `seed`, not clipped: the same whatever else is drawn.
-    ///
-    /// # Errors
-    /// When the level is out of range.
-    pub fn noisy(&self, i: usize, sigma: f64, seed: u64) -> Result<Image> {
-        add_gaussian(&self.set.images()[i], sigma as f32, seed, i as u64)
     }
 }
 

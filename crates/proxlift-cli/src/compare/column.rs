@@ -4,6 +4,7 @@ use crate::flags::DEFAULT_SIGMA;
 use crate::test_set::TestSet;
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Denoiser, Error, Result};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// `NAME=PATH`, or a path alone, called as its file is.
@@ -92,11 +93,11 @@ impl Column {
     ///
     /// # Errors
     /// When a picture cannot be denoised, or a file of results is missing or has another size.
-    pub fn results(&self, pictures: &TestSet, which: &[usize], noisy: &[Image]) -> Result<Vec<Image>> {
+    pub fn results(&self, pictures: &TestSet, which: Range<usize>, noisy: &[Image]) -> Result<Vec<Image>> {
         match &self.source {
             Source::Noisy => Ok(noisy.to_vec()),
             Source::Denoiser(denoiser) => denoiser.denoise_all(noisy),
-            Source::Folder(folder) => which.iter().map(|&i| self.read(folder, pictures, i)).collect(),
+            Source::Folder(folder) => which.map(|i| self.read(folder, pictures, i)).collect(),
         }
     }
 

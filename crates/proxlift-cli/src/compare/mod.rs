@@ -7,10 +7,10 @@ mod show;
 use crate::files::{check_extension, check_free, write};
 use crate::flags::{pool, sigma};
 use crate::output::{self, Progress};
+use crate::scores::{few_at_a_time, noisy, score_picture};
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use column::{Column, Named, named};
-use proxlift::Error;
 use proxlift::evaluation::Score;
 use proxlift::image::{Channels, Image};
 use serde_json::json;
@@ -98,19 +98,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let mut sheet = Sheet::new(columns.len() + 1, arguments.side.map(usize::from), arguments.errors);
         let progress = Progress::new(count, "comparing");
         let mut scores = vec![Vec::with_capacity(count); columns.len()];
-        // Pictures at once: enough for all threads, and no more memory than that.
-        let several = 2 * rayon::current_num_threads();
-        for first in (0..count).step_by(several) {
-            let part: Vec<usize> = (first..count.min(first + several)).collect();
-            let noisy = part.iter().map(|&i| pictures.noisy(i, sigma, arguments.seed));
-            let noisy: Vec<Image> = noisy.collect::<proxlift::Result<_>>()?;
-            let results = columns.iter().map(|column| column.results(&pictures, &part, &noisy));
+        for few in few_at_a_time(count) {
+            let noisy = noisy(&pictures.set, few.clone(), sigma, arguments.seed)?;
+            let results = columns.iter().map(|column| column.results(&pictures, few.clone(), &noisy));
             let results: Vec<Vec<Image>> = results.collect::<proxlift::Result<_>>()?;
-            for (at, &i) in part.iter().enumerate() {
+            for (at, i) in few.enumerate() {
                 let clean = &pictures.set.images()[i];
                 for (scores, results) in scores.iter_mut().zip(&results) {
-                    let of_file = |e: Error| Error::file(&pictures.set.names()[i], e.to_string());
-                    scores.push(Score::of(clean, &results[at]).map_err(of_file)?);
+                    scores.push(score_picture(&pictures.set, i, &results[at])?);
                 }
                 if arguments.output.is_some() && shown.contains(&i) {
                     let made = columns.iter().zip(&results).zip(&scores);

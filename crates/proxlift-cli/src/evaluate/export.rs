@@ -2,6 +2,7 @@
 
 use crate::files::check_free;
 use crate::output;
+use crate::scores::{few_at_a_time, noisy};
 use crate::test_set::TestSet;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::{Error, Result};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When two pictures would have one name, a file exists and `overwrite` is not told, or one cannot be written.
-pub fn noisy(
+pub fn export(
     pictures: &TestSet,
     count: usize,
     sigma: f64,
@@ -43,10 +44,13 @@ pub fn noisy(
         std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
         check_free(path, overwrite)?;
     }
-    let write = |(i, path): (usize, &PathBuf)| {
-        io::write(path, &Picture::new(pictures.noisy(i, sigma, seed)?, Depth::Float))
-    };
-    paths.par_iter().enumerate().map(write).collect::<Result<()>>()?;
+    for few in few_at_a_time(count) {
+        let noisy = noisy(&pictures.set, few.clone(), sigma, seed)?;
+        let files = paths[few].par_iter().zip(noisy);
+        files
+            .map(|(path, image)| io::write(path, &Picture::new(image, Depth::Float)))
+            .collect::<Result<()>>()?;
+    }
     output::note(format_args!("wrote {count} noisy pictures to {}", folder.display()));
     Ok(())
 }

@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
         if let Some(folder) = &arguments.export_noisy {
             let count = arguments.count(&pictures);
-            export::noisy(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
+            export::export(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
         }
         if levels.len() > 1 || arguments.tv || arguments.plot.is_some() {
             return Curve::measure(arguments, &denoiser, &pictures, &levels)?.show(arguments, &pictures);

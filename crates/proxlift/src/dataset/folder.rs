@@ -8,6 +8,13 @@ use walkdir::WalkDir;
 /// All images below `folder`, recursively, sorted by path: files with the extension of an image format. Hidden files and
 /// folders are passed over, and so are linked folders, which could lead back, and what is no file at all, such as pipes.
 ///
+/// ```no_run
+/// for path in proxlift::dataset::images_below("photos")? {
+///     println!("{}", path.display());
+/// }
+/// # Ok::<(), proxlift::Error>(())
+/// ```
+///
 /// # Errors
 /// When a folder cannot be read.
 pub fn images_below(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {

@@ -28,6 +28,15 @@ pub struct Cut {
 }
 
 /// An image cut into parts, a rectangle of rows and columns each.
+///
+/// ```
+/// use proxlift::engine::{Cpu, Engine};
+/// # use proxlift::{image::Channels, model::BuiltIn};
+/// let architecture = BuiltIn::Best.model(Channels::Rgb).network.architecture();
+/// let tiles = Cpu::new().tile_bytes(64 << 20).tiles(architecture, 4000, 6000);
+/// let pixels: usize = tiles.iter().map(|(rows, columns)| rows.wanted.len() * columns.wanted.len()).sum();
+/// assert_eq!(pixels, 4000 * 6000);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiles {
     rows: Vec<Cut>,
@@ -41,7 +50,7 @@ impl Tiles {
         Self { rows: all(height), columns: all(width) }
     }
 
-    /// Cuts an image so that a part takes about `bytes` ([`TILE_BYTES`]).
+    /// Cuts an image so that a part takes about `bytes`.
     ///
     /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than
     /// for itself: networks that see very far may take more.

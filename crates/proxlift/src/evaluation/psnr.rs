@@ -50,6 +50,13 @@ pub fn mse(clean: &Image, estimate: &Image) -> Result<f64> {
 
 /// `10 log10(peak^2 / mse)` in decibels, colour images by the error over all channels; identical images give
 /// `+inf`.
+///
+/// ```
+/// use proxlift::{Image, evaluation::{Peak, psnr}};
+/// let (clean, grey) = (Image::zeros(1, 8, 8)?, Image::new(1, 8, 8, vec![0.1; 64])?);
+/// assert!((psnr(&clean, &grey, Peak::ONE)? - 20.0).abs() < 1e-5);
+/// # Ok::<(), proxlift::Error>(())
+/// ```
 pub fn psnr(clean: &Image, estimate: &Image, peak: Peak) -> Result<f64> {
     let peak = peak.of(clean)?;
     Ok(10.0 * (peak * peak / mse(clean, estimate)?).log10())

@@ -19,6 +19,15 @@ const K2: f64 = 0.03;
 ///
 /// Agrees with scikit-image's `structural_similarity(..., gaussian_weights=True, sigma=1.5,
 /// use_sample_covariance=False, data_range=peak)`.
+///
+/// ```
+/// # use proxlift::{dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
+/// use proxlift::evaluation::{Peak, ssim};
+/// let clean = dead_leaves(1, 0, 64, 64, Channels::Grey)?;
+/// let noisy = add_gaussian(&clean, 0.1, 1, 0)?;
+/// assert!(ssim(&clean, &clean, Peak::ONE)? > 0.999 && ssim(&clean, &noisy, Peak::ONE)? < 0.8);
+/// # Ok::<(), proxlift::Error>(())
+/// ```
 pub fn ssim(clean: &Image, estimate: &Image, peak: Peak) -> Result<f64> {
     check_same_shape(clean, estimate)?;
     let peak = peak.of(clean)?;

@@ -5,6 +5,12 @@ use std::fmt;
 use crate::{Error, Result};
 
 /// Mean and standard deviation.
+///
+/// ```
+/// use proxlift::evaluation::Summary;
+/// assert_eq!(Summary::of(&[28.0, 30.0])?.to_string(), "29.00 ± 1.41");
+/// # Ok::<(), proxlift::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// How many values.

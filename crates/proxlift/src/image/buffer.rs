@@ -116,6 +116,13 @@ impl Image {
 
     /// A rectangle of the image.
     ///
+    /// ```
+    /// let image = proxlift::Image::new(1, 2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// assert_eq!(image.crop(1..2, 0..2).data(), [4.0, 5.0]);
+    /// assert_eq!(image.centre(1).data(), [2.0]);
+    /// # Ok::<(), proxlift::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// When it is empty or not inside the image.
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Self {

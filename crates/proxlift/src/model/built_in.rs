@@ -1,7 +1,7 @@
-//! Trained models within the library: nothing has to be downloaded to denoise.
+//! Built-in models: nothing has to be downloaded to denoise.
 //!
-//! Each is there for grey and for colour pictures. They are files of `crates/proxlift/models`, as `proxlift train`
-//! wrote them; their provenance tells how.
+//! Each comes in two versions, for grey and for colour pictures. They are the files of `crates/proxlift/models`, as
+//! `proxlift train` wrote them; their provenance says how.
 
 use crate::image::Channels;
 use crate::model::Model;
@@ -9,12 +9,20 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A trained model within the library.
+/// A built-in model.
+///
+/// ```
+/// use proxlift::{Denoiser, image::Channels, model::BuiltIn};
+/// let model = BuiltIn::Small.model(Channels::Grey);
+/// println!("{}, trained for sigma {}", model.network, model.sigma);
+/// let denoiser = Denoiser::from(BuiltIn::Small);
+/// assert_eq!(denoiser.trained_sigma(Channels::Grey), Some(model.sigma));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuiltIn {
     /// Few layers and features: the fastest.
     Small,
-    /// The best that there is.
+    /// The highest quality.
     Best,
 }
 
@@ -22,7 +30,7 @@ impl BuiltIn {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Small, Self::Best];
 
-    /// The name that users give.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
@@ -35,7 +43,7 @@ impl BuiltIn {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// The file.
+    /// The model file.
     pub fn bytes(self, channels: Channels) -> &'static [u8] {
         match (self, channels) {
             (Self::Small, Channels::Grey) => include_bytes!("../../models/grey-small.safetensors"),

@@ -37,7 +37,17 @@ impl Default for TvParams {
 /// `argmin_x 1/2 ||x - z||^2 + lambda TV(x)` for the planar image `z`, `[c][y][x]`, with how the solver ended.
 ///
 /// Dual forward-backward on [`FiniteDifferences`], whose norm is known; `g*` is the indicator of a box (anisotropic)
-/// or of balls (isotropic, vectorial).
+/// or of balls (isotropic, vectorial). [`Denoiser::total_variation`](crate::Denoiser::total_variation) chooses kind and
+/// weight for a picture.
+///
+/// ```
+/// use proxlift::solver::{TotalVariation, TvParams, total_variation};
+/// let z = [0.0, 0.1, 0.0, 1.0, 0.9, 1.0];
+/// let (x, _) = total_variation(&z, 1, 1, 6, 0.1, TotalVariation::Isotropic, &TvParams::default())?;
+/// // Each half becomes flat, and the edge stays.
+/// assert!((x[0] - x[2]).abs() < 1e-3 && (x[3] - x[5]).abs() < 1e-3 && x[3] - x[2] > 0.7);
+/// # Ok::<(), proxlift::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the sizes do not fit, `lambda` is negative or not finite, a parameter is out of range, or `z` is not finite.
