@@ -26,10 +26,7 @@ macro_rules! dispatch {
             )
         } else {
             let $simd = level.as_sse2().expect("x86-64 has SSE2");
-            $simd.vectorize(
-                #[inline(always)]
-                || $op,
-            )
+            $op
         }
     }};
 }

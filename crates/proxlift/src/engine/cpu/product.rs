@@ -101,9 +101,11 @@ unsafe fn product_range<S: Simd, E: Epilogue, const WHOLE: usize, const SMALLER:
             product_columns::<S, E, WHOLE, SMALLER, N>(simd, a, b, p, place, epilogue);
             p += N * lanes;
         }
-        while p < range.end {
-            product_columns::<S, E, WHOLE, SMALLER, 1>(simd, a, b, p, place, epilogue);
-            p += lanes;
+        if const { !LANES.is_multiple_of(N * S::f32s::LEN) } {
+            while p < range.end {
+                product_columns::<S, E, WHOLE, SMALLER, 1>(simd, a, b, p, place, epilogue);
+                p += lanes;
+            }
         }
     }
 }

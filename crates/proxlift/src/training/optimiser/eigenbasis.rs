@@ -6,11 +6,11 @@
 //! turned back. Taps see an image whose neighbouring pixels are alike, and features see alike parts of it: the diagonal
 //! metric alone is blind to both.
 
+use super::eigenvectors::turn_to_eigenvectors;
 use super::matrix::{PRODUCT, multiply};
 use crate::Result;
 use crate::operator::Filters;
 use crate::training::trainer::Snapshot;
-use nalgebra::DMatrix;
 
 /// What is kept of the moving averages.
 const KEEP: f32 = 0.99;
@@ -39,7 +39,7 @@ impl Eigenbasis {
         Self {
             shape,
             moments: shape.map(|n| vec![0.0; n * n]),
-            vectors: shape.map(|n| DMatrix::identity(n, n).as_slice().to_vec()),
+            vectors: shape.map(|n| (0..n * n).map(|k| if k / n == k % n { 1.0 } else { 0.0 }).collect()),
             product: vec![0.0; filters.weights().len()],
             steps: 0,
         }
@@ -56,10 +56,7 @@ impl Eigenbasis {
         if self.steps == FIRST || self.steps.is_multiple_of(EVERY) {
             self.back(mean);
             for ((n, moment), vectors) in self.shape.iter().zip(&self.moments).zip(&mut self.vectors) {
-                let moment = DMatrix::from_iterator(*n, *n, moment.iter().map(|&m| f64::from(m)));
-                // Column by column in the library, row by row here.
-                let eigenvectors = moment.symmetric_eigen().eigenvectors.transpose();
-                vectors.iter_mut().zip(&eigenvectors).for_each(|(v, &e)| *v = e as f32);
+                turn_to_eigenvectors(*n, moment, vectors);
             }
             self.turn(mean);
         }

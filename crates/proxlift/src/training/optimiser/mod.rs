@@ -10,6 +10,7 @@
 //! Plain SGD is the Euclidean metric without momentum, Adam the diagonal one.
 
 mod eigenbasis;
+mod eigenvectors;
 pub(super) mod gauss_newton;
 mod matrix;
 mod moments;

@@ -153,10 +153,6 @@ unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: us
         for j in smaller..a.rows() {
             convolve_block::<S, E, SINGLE, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
         }
-        for j in 0..a.rows() {
-            let even = at.1 + 2 * j * UNIT;
-            epilogue.after::<S, 2, N>(simd, j, [even, even + UNIT]);
-        }
     }
 }
 
@@ -217,8 +213,9 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
         let (at, left) = ((p - range.start, base), together.min(range.end - p));
         // SAFETY: the caller's promise.
         unsafe {
-            if left < N * S::f32s::LEN {
+            if const { !LANES.is_multiple_of(N * S::f32s::LEN) } && left < N * S::f32s::LEN {
                 convolve_columns::<S, E, false, 1>(simd, a, b, at, epilogue);
+                after_columns::<S, E, 1>(simd, a.rows(), base, epilogue);
                 p += S::f32s::LEN;
                 continue;
             }
@@ -227,8 +224,27 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
             } else {
                 convolve_columns::<S, E, false, N>(simd, a, b, at, epilogue);
             }
+            after_columns::<S, E, N>(simd, a.rows(), base, epilogue);
             p += N * S::f32s::LEN;
         }
+    }
+}
+
+/// What is left to do with `N` vectors of all features.
+///
+/// # Safety
+/// Everything that [`convolve`] asserts.
+#[inline(always)]
+unsafe fn after_columns<S: Simd, E: Epilogue, const N: usize>(
+    simd: S,
+    rows: usize,
+    base: usize,
+    epilogue: &mut E,
+) {
+    for j in 0..rows {
+        let even = base + 2 * j * UNIT;
+        // SAFETY: the caller's promise.
+        unsafe { epilogue.after::<S, 2, N>(simd, j, [even, even + UNIT]) };
     }
 }
 
