@@ -70,11 +70,12 @@ fn tiny_images_get_a_sensible_guess() {
     {
         assert_eq!(level(&flat(0.5, height, width)), 0.0);
         let guesses = (0..50).map(|i| level(&add_gaussian(&flat(0.5, height, width), 0.1, 3, i).unwrap()));
-        let mean_square = guesses.map(|g| g * g).sum::<f64>() / 50.0;
+        let guess = (guesses.map(|g| g * g).sum::<f64>() / 50.0).sqrt();
         match height * width {
-            1 => assert_eq!(mean_square, 0.0),
-            2..9 => assert_close(mean_square.sqrt(), 0.1, 1.0, &format!("{height} x {width}")),
-            _ => assert_close(mean_square.sqrt(), 0.1, 0.3, &format!("{height} x {width}")),
+            1 => assert_eq!(guess, 0.0),
+            // A single block: the correction for the median is rough.
+            2..9 => assert!((0.1..0.2).contains(&guess), "{height} x {width}: {guess:.4}"),
+            _ => assert_close(guess, 0.1, 0.2, &format!("{height} x {width}")),
         }
     }
 }
