@@ -52,7 +52,8 @@ zooms.forEach(button => button.addEventListener('click', () => {
   const zoom = Number(button.dataset.zoom);
   stage.style.width = zoom ? `${zoom * stage.dataset.width}px` : '100%';
   stage.classList.toggle('enlarged', zoom > 1);
-  view.scrollTo((stage.offsetWidth - view.clientWidth) / 2, (stage.offsetHeight - view.clientHeight) / 2);
+  // What is around the divider stays in sight.
+  view.scrollTo(stage.offsetWidth * place / 100 - view.clientWidth / 2, (stage.offsetHeight - view.clientHeight) / 2);
 }));
 [left, right].forEach(choice => choice.addEventListener('change', show));
 show();
