@@ -63,7 +63,7 @@ fn the_gradients_of_every_block_are_those_of_finite_differences() {
 }
 
 /// The same network with activations of three pieces, different for each layer and feature.
-fn learned(architecture: Architecture) -> Network<f64> {
+pub fn learned(architecture: Architecture) -> Network<f64> {
     let net = network(architecture, 0.2);
     let features = architecture.features;
     let activation = (1..architecture.depth).map(|k| {
@@ -141,7 +141,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
 }
 
 /// Learned activations, unrolled from every algorithm, free, and bounded with a border.
-fn family(architecture: Architecture) -> Vec<Network<f64>> {
+pub fn family(architecture: Architecture) -> Vec<Network<f64>> {
     use Unrolling::*;
     let all = [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated].into_iter();
     all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))

@@ -4,10 +4,13 @@ mod blocks;
 mod energy;
 mod feedforward;
 mod maps;
+mod proposition;
 mod sweep;
+mod symmetry;
 mod unrolled;
 
 use proxlift::Real;
+use proxlift::analysis::Jacobian;
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};

@@ -50,32 +50,57 @@ fn layers_are_non_expansive_up_to_a_step_of_two() {
     }
 }
 
+/// `||du_k|| <= ||du_{k-1}|| + tau_k ||L_k|| ||dz||`, from `||du_0|| <= ||L_0|| ||dz||`.
+fn most_change(net: &Network<f64>) -> f64 {
+    let norms: Vec<f64> = net.theta.iter().map(|theta| norm(theta, SIDES)).collect();
+    let steps: f64 = net.tau.iter().zip(&norms[1..]).map(|(tau, norm)| tau * norm).sum();
+    1.0 + norms[norms.len() - 1] * (norms[0] + steps)
+}
+
+/// The largest change of the output to that of the image, at an image and in the worst direction.
+fn change(net: &Network<f64>) -> f64 {
+    let architecture = net.architecture();
+    let grid = architecture.grid(SIDES.0, SIDES.1).unwrap();
+    let z = Field::from_planar(1, architecture.channels, grid, &images(net, 1).sample_to_planar(0)).unwrap();
+    let jacobian = Jacobian::at(&Reference, net, &z).unwrap();
+    let params = NormParams { tolerance: 1e-9, max_iterations: 20_000, min_iterations: 1 };
+    let found = spectral_norm(&jacobian, &mut PowerState::new(&jacobian, 3), &params).norm;
+
+    // What the Jacobian says is what happens: along its leading vector, and along no other direction more.
+    let denoise = |z: &[f64]| {
+        let mut output = Field::from_planar(1, architecture.channels, grid, z).unwrap();
+        Reference.denoise(net, &output.clone(), &mut output);
+        output.to_planar()
+    };
+    let (z, mut state) = (z.to_planar(), PowerState::new(&jacobian, 3));
+    spectral_norm(&jacobian, &mut state, &params);
+    let ratio = |direction: &[f64]| {
+        let moved = plus(&denoise(&plus(&z, 1e-6, direction)), -1.0, &denoise(&z));
+        1e6 * (norm_squared(&moved) / norm_squared(direction)).sqrt()
+    };
+    let along = ratio(state.vector());
+    assert!(
+        (along - found).abs() < 1e-4 * found,
+        "{along} along the leading vector, {found} by the Jacobian"
+    );
+    (0..5).for_each(|seed| assert!(ratio(&random_field::<f64>(z.len(), seed)) <= found * (1.0 + 1e-6)));
+    found
+}
+
 #[test]
 fn the_network_changes_no_more_than_the_norms_of_its_layers_allow() {
     for architecture in shapes() {
-        let net = network(architecture, 0.2);
-        // ||du_k|| <= ||du_{k-1}|| + tau_k ||L_k|| ||dz||, from ||du_0|| <= ||L_0|| ||dz||.
-        let norms: Vec<f64> = net.theta.iter().map(|theta| norm(theta, SIDES)).collect();
-        let steps: f64 = net.tau.iter().zip(&norms[1..]).map(|(tau, norm)| tau * norm).sum();
-        let bound = 1.0 + norms[architecture.depth] * (norms[0] + steps);
-        let denoise = |z: &[f64]| {
-            let mut field = images(&net, 1);
-            field.load(z).unwrap();
-            let mut output = field.clone();
-            Reference.denoise(&net, &field, &mut output);
-            output.to_planar()
-        };
-        let z = images(&net, 1).to_planar();
-        let at_z = denoise(&z);
-        for trial in 0..20 {
-            for size in [1.0, 1e-4] {
-                let direction = random_field::<f64>(z.len(), trial);
-                let change = plus(&denoise(&plus(&z, size, &direction)), -1.0, &at_z);
-                let ratio = (norm_squared(&change) / norm_squared(&direction)).sqrt() / size;
-                assert!(ratio <= bound, "{architecture:?}: {ratio} > {bound}");
-            }
+        for lambda in [0.2, 1e6] {
+            let net = network(architecture, lambda);
+            let (change, most) = (change(&net), most_change(&net));
+            println!("{architecture:?}, lambda {lambda}: {change:.3} of {most:.3}");
+            assert!(change <= most, "{architecture:?}: {change} > {most}");
         }
     }
+    // One tap and one feature, from u_0 = 0: u_1 = tau l_1 z and x^ = (1 + tau l_1 |l_2|) z, all that is allowed.
+    let theta = [0.0, 1.5, -2.0].map(|l| Filters::new(1, 1, 1, vec![l]).unwrap());
+    let net = Network::new(theta.to_vec(), vec![STEP / 1.5f64.powi(2)], vec![1e6]).unwrap();
+    assert!((most_change(&net) - 3.4).abs() < 1e-9 && (change(&net) - 3.4).abs() < 1e-6, "{}", change(&net));
 }
 
 #[test]
