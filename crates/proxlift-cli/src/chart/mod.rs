@@ -177,8 +177,13 @@ impl Panel {
                 at + 4.0
             );
         }
+        let mut free = f64::NEG_INFINITY;
         for (tick, label) in horizontal.ticks((w / 42.0) as usize) {
             let Some(at) = horizontal.place(tick).map(|t| w * t) else { continue };
+            // Labels of a logarithmic axis come near each other: one that would touch the last is left out.
+            let half = 0.5 * CHARACTER * label.chars().count() as f64 + 2.0;
+            let label = if at - half < free { String::new() } else { label };
+            free = if label.is_empty() { free } else { at + half };
             let _ = writeln!(
                 svg,
                 "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{h}\" y2=\"{}\" class=\"frame\"/>\

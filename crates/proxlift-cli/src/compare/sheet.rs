@@ -265,7 +265,7 @@ impl Row {
                     @if let Some(error) = &cell.error {
                         image y=(below) width=(width) height=(height) href=(error) {}
                     } @else if errors {
-                        text y=(below + 12) { "error from −" (FULL) " to +" (FULL) }
+                        text y=(below + 12) { "error up to ±" (FULL) }
                         rect y=(below + 20) width="112" height="10" fill="url(#error)" {}
                     }
                 }
