@@ -119,6 +119,31 @@ pub fn moreau_mismatch<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, v: &[T]) 
     worst(identity, relative(excess.abs(), (norm_squared(&p) * norm_squared(&w)).sqrt().max(1.0)))
 }
 
+/// By how much the prox fails to be firmly non-expansive: the largest `(||p - q||^2 - <p - q, a - b>) / ||a - b||^2` for
+/// `p = prox_{tau psi}(a)` and `q = prox_{tau psi}(b)`, with random `b` ever closer to `a`, and with `b` that differ from it
+/// in one of the first entries only.
+pub fn firm_expansion<T: Real>(psi: &(impl Prox<T> + ?Sized), tau: T, a: &[T], seed: u64) -> f64 {
+    const ENTRIES: usize = 32;
+    let (mut p, mut q, mut mismatch) = (a.to_vec(), a.to_vec(), 0.0);
+    psi.prox_in_place(tau, &mut p);
+    let random = random_field::<T>(a.len(), seed);
+    for trial in 0..3 * (a.len().min(ENTRIES) + 1) {
+        let (only, step) = ((trial / 3).checked_sub(1), T::of(0.25f64.powi(trial as i32 % 3)));
+        let moved = |i: usize| match only {
+            Some(only) if only != i => T::zero(),
+            Some(_) => step * random[i].signum(),
+            None => step * random[i],
+        };
+        let b: Vec<T> = a.iter().enumerate().map(|(i, &a)| a + moved(i)).collect();
+        psi.prox(tau, &b, &mut q);
+        let along: Vec<T> = a.iter().zip(&b).map(|(&a, &b)| a - b).collect();
+        let apart: Vec<T> = p.iter().zip(&q).map(|(&p, &q)| p - q).collect();
+        let excess = norm_squared(&apart) - dot(&apart, &along);
+        mismatch = worst(mismatch, relative(excess, norm_squared(&along)));
+    }
+    mismatch
+}
+
 /// Fenchel-Young for the Bregman penalty, at `v` and at points `u` of the domain, some drawn from `seed` and some the
 /// prox of multiples of `v`, close to its own: the largest of
 ///

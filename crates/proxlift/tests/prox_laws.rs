@@ -2,10 +2,10 @@
 
 use proxlift::Real;
 use proxlift::laws::{
-    fenchel_young_mismatch, gradient_mismatch, max_relative_difference, moreau_mismatch, prox_optimality_gap,
-    pullback_mismatch, random_field,
+    fenchel_young_mismatch, firm_expansion, gradient_mismatch, max_relative_difference, moreau_mismatch,
+    prox_optimality_gap, pullback_mismatch, random_field,
 };
-use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, Prox, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
 
 /// Six planes: one, two, three or six groups fit.
 const PLANES: usize = 6;
@@ -25,7 +25,32 @@ fn penalties<T: Real>() -> Vec<(&'static str, Box<dyn Prox<T>>)> {
         ("group norm of pairs", Box::new(GroupL2::new(PLANES, 2, t(&[1.1, 0.0, 0.3])).unwrap())),
         ("relu", Box::new(Relu)),
         ("identity", Box::new(Identity)),
+        ("learned", Box::new(learned())),
+        ("learned clip", Box::new(PiecewiseLinear::clip(six))),
+        ("learned clip with knots", Box::new(PiecewiseLinear::clip_with_knots(PLANES, 4, T::of(0.3)))),
     ]
+}
+
+/// Activations as training makes them: steep and flat pieces, in the middle and at the end, and knots that meet.
+fn learned<T: Real>() -> PiecewiseLinear<T> {
+    let knots = [
+        [0.2, 0.5, 0.9],
+        [0.0, 0.4, 0.4],
+        [0.1, 0.7, 1.4],
+        [0.3, 0.6, 1.2],
+        [0.0, 0.0, 0.8],
+        [0.5, 1.0, 2.0],
+    ];
+    let slopes = [
+        [0.9, 0.2, 0.6, 0.1],
+        [0.5, 0.7, 0.1, 0.8],
+        [1.0, 0.3, 0.0, 0.0],
+        [1.0, 1.0, 0.5, 1.0],
+        [0.3, 0.9, 0.4, 0.2],
+        [0.6, 0.0, 0.4, 0.9],
+    ];
+    let t = |values: &[f64]| values.iter().map(|&t| T::of(t)).collect::<Vec<_>>();
+    PiecewiseLinear::new(3, t(knots.as_flattened()), t(slopes.as_flattened())).unwrap()
 }
 
 fn all_laws<T: Real>(tolerance: f64) {
@@ -36,6 +61,8 @@ fn all_laws<T: Real>(tolerance: f64) {
             let v = random_field::<T>(PLANES * pixels, 17 + pixels as u64);
             let moreau = moreau_mismatch(psi, tau, &v);
             assert!(moreau <= tolerance, "Moreau, {name}: {moreau:e}");
+            let firm = firm_expansion(psi, tau, &v, 3);
+            assert!(firm <= tolerance, "firmly non-expansive, {name}: {firm:e}");
             let young = fenchel_young_mismatch(psi, tau, &v, 5);
             assert!(young <= tolerance, "Fenchel-Young, {name}: {young:e}");
             if pixels <= 5 {
@@ -69,6 +96,10 @@ fn derivatives_are_derivatives() {
             let bregman = |v: &[f64]| psi.bregman(tau, &u, v, &mut vec![0.0; v.len()]);
             let mismatch = gradient_mismatch(bregman, &gradient, &v, 1);
             assert!(mismatch <= 1e-6, "gradient of the Bregman penalty, {name}: {mismatch:e}");
+            psi.prox(tau, &v, &mut gradient);
+            let q_star = |v: &[f64]| psi.q_star(tau, v, &mut vec![0.0; v.len()]);
+            let mismatch = gradient_mismatch(q_star, &gradient, &v, 2);
+            assert!(mismatch <= 1e-6, "q* is not the antiderivative of the prox, {name}: {mismatch:e}");
             // A kink within the difference's step of any of many entries would spoil the quotient.
             if pixels <= 4 {
                 let mismatch = pullback_mismatch(psi, tau, &v, 3);
@@ -167,4 +198,7 @@ fn the_laws_see_a_wrong_prox() {
     assert!(fenchel_young_mismatch(&wrong, 1.0, &v, 5) > 1e-3);
     assert!(prox_optimality_gap(&wrong, 1.0, &v, 5) > 1e-3);
     assert!(pullback_mismatch(&wrong, 1.0, &v, 5) > 1e-3);
+    // A slope above 1 is no prox.
+    let steep = PiecewiseLinear::new(1, vec![0.5], vec![1.2, 0.3]).unwrap();
+    assert!(firm_expansion(&steep, 1.0, &v, 4) > 1e-3);
 }

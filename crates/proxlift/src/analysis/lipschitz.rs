@@ -125,6 +125,50 @@ mod tests {
         assert!((jacobian_norm(&network, 1) - bound.bound).abs() < 1e-9);
     }
 
+    /// One tap, one feature, nothing clipped: `L_k` is the number `l_k`.
+    fn of_taps(unrolling: Unrolling, l: &[f64], tau: &[f64]) -> Network<f64> {
+        let theta = l.iter().map(|l| Filters::new(1, 1, 1, vec![*l]).unwrap()).collect();
+        let network = Network::new(theta, tau.to_vec(), vec![1e9]).unwrap();
+        Network { unrolling, ..network }
+    }
+
+    #[test]
+    fn with_memory_it_is_attained_as_well() {
+        // From u_0 = 0: u_1 = tau l_1 z = 1.5 z, and x^ = (1 - beta)(1 + 2 * 1.5) z + beta z.
+        let accelerated = 3f64.sqrt() / (1.0 + 3f64.sqrt());
+        for (unrolling, beta) in [
+            (Unrolling::Inertial, 0.0),
+            (Unrolling::ChambollePock, 0.5),
+            (Unrolling::ChambollePockAccelerated, accelerated),
+        ] {
+            let network = of_taps(unrolling, &[0.0, 1.0, -2.0], &[1.5]);
+            let (bound, expected) = (LipschitzBound::of(&network).unwrap().bound, 4.0 - 3.0 * beta);
+            assert!((bound - expected).abs() < 1e-12, "{unrolling}: {bound}");
+            assert!((jacobian_norm(&network, 1) - expected).abs() < 1e-9, "{unrolling}");
+        }
+    }
+
+    #[test]
+    fn inertia_and_extrapolation_count() {
+        // Small filters and long steps, so that L* y hardly changes the image: u_1 = 1, and with the inertia of 1/4
+        // v_2 = 5/4 + 1 - 1/80, against 5/4 + 1 + 1/80 in the bound.
+        let inertial = of_taps(Unrolling::Inertial, &[0.0, 0.01, 0.01, -2.0], &[100.0, 100.0]);
+        let bound = LipschitzBound::of(&inertial).unwrap().bound;
+        assert!((bound - (1.0 + 2.0 * 2.2625)).abs() < 1e-12, "{bound}");
+        assert!((jacobian_norm(&inertial, 1) - (1.0 + 2.0 * 2.2375)).abs() < 1e-9);
+        // Here r_2 = 1.005 in the bound, v_2 = 1 + 2 * 1.005 + 1, and half of r_2 is remembered.
+        let extrapolated = of_taps(Unrolling::ChambollePock, &[0.0, 0.01, 0.01, -2.0], &[100.0, 100.0]);
+        let bound = LipschitzBound::of(&extrapolated).unwrap().bound;
+        assert!((bound - (0.5 * (1.0 + 2.0 * 4.01) + 0.5 * 1.005)).abs() < 1e-12, "{bound}");
+        let norm = jacobian_norm(&extrapolated, 1);
+        assert!((norm - (0.5 * (1.0 + 2.0 * 1.99) + 0.5 * 0.995)).abs() < 1e-9, "{norm}");
+        // An activation that is steeper than 1 stretches by as much.
+        let mut steep = of_taps(Unrolling::Inertial, &[0.0, 1.0, -2.0], &[1.5]);
+        steep.activation[0] = crate::prox::PiecewiseLinear::new(1, vec![1e9], vec![3.0, 3.0]).unwrap().into();
+        assert!((LipschitzBound::of(&steep).unwrap().bound - 10.0).abs() < 1e-12);
+        assert!((jacobian_norm(&steep, 1) - 10.0).abs() < 1e-9);
+    }
+
     #[test]
     fn a_layer_that_is_more_than_a_step_long_expands() {
         let theta = [1.0, 1.0, 1.0].map(|l| Filters::new(1, 1, 1, vec![l]).unwrap());

@@ -248,17 +248,30 @@ mod tests {
 
     #[test]
     fn every_inconsistency_has_its_sentence() {
-        assert!(edited("\"proxlift\"", "\"something").len() > 10);
-        assert!(edited(":\"proxlift\"", ":\"proxlofd\"").contains("not a proxlift model"));
-        assert!(edited("\"version\":\"1\"", "\"version\":\"9\"").contains("update proxlift"));
-        assert!(edited("\\\"depth\\\":3", "\\\"depth\\\":4").contains("lacks the tensor theta_4"));
-        assert!(
-            edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("at least 2")
-                || edited("\\\"depth\\\":3", "\\\"depth\\\":1").contains("between 2")
-        );
-        assert!(edited("\\\"kernel\\\":3", "\\\"kernel\\\":4").contains("odd"));
-        assert!(edited("\\\"features\\\":4", "\\\"features\\\":5").contains("shape"));
-        assert!(edited("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"").contains("sigma"));
+        for (from, to, sentence) in [
+            ("\"proxlift\"", "\"something", "it is truncated or no safetensors file"),
+            (":\"proxlift\"", ":\"proxlofd\"", "this is not a proxlift model"),
+            (
+                "\"version\":\"1\"",
+                "\"version\":\"9\"",
+                "format version 9, but this program reads up to 3: update",
+            ),
+            ("\"version\":\"1\"", "\"version\":\"x\"", "does not say its format version"),
+            ("\\\"depth\\\":3", "\\\"depth\\\":4", "lacks the tensor theta_4"),
+            ("\\\"depth\\\":3", "\\\"depth\\\":2", "the tensor tau has another shape"),
+            ("\\\"depth\\\":3", "\\\"depth\\\":1", "the depth K is 1, but it must be between 2 and"),
+            ("\\\"kernel\\\":3", "\\\"kernel\\\":4", "size is 4, but it must be odd"),
+            ("\\\"features\\\":4", "\\\"features\\\":5", "theta_0 has another shape"),
+            ("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"", "the model's sigma cannot be read"),
+            (
+                "\"sigma\":\"0.1\"",
+                "\"sigma\":\"-10\"",
+                "sigma is -10, but it must be a finite number, 0 or more",
+            ),
+        ] {
+            let told = edited(from, to);
+            assert!(told.contains(sentence), "{from} -> {to}: {told}");
+        }
     }
 
     #[test]
