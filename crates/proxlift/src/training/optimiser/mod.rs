@@ -21,34 +21,23 @@ pub use rate::{Rate, Schedule};
 use super::lifted::Lifted;
 use super::trainer::Snapshot;
 use crate::engine::Gradients;
+use crate::named::named;
 use crate::network::Network;
 use crate::{Error, Result};
 use gauss_newton::GaussNewton;
 use moments::Moments;
 
-/// The metric of the parameter blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// None: plain gradients.
-    #[default]
-    Euclidean,
-    /// One scale for each weight.
-    Diagonal,
-    /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated.
-    Kronecker,
-    /// A matrix for each layer.
-    GaussNewton,
-}
-
-impl std::fmt::Display for Metric {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Euclidean => "Euclidean",
-            Self::Diagonal => "diagonal",
-            Self::Kronecker => "Kronecker",
-            Self::GaussNewton => "Gauss-Newton",
-        })
+named! {
+    /// The metric of the parameter blocks.
+    pub enum Metric ("metric") {
+        /// None: plain gradients.
+        Euclidean = "euclidean",
+        /// One scale for each weight.
+        Diagonal = "diagonal",
+        /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated.
+        Kronecker = "kronecker",
+        /// A matrix for each layer.
+        GaussNewton = "gauss-newton",
     }
 }
 

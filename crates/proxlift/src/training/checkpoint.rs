@@ -16,7 +16,7 @@
 
 use crate::image::io::write_atomically;
 use crate::network::{Architecture, Network};
-use crate::training::{EpochRecord, Snapshot};
+use super::{EpochRecord, Snapshot};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ const FORMAT: &str = "proxlift checkpoint";
 pub struct Checkpoint {
     /// The network.
     pub network: Network<f32>,
-    /// What [`Trainer::save`](crate::training::Trainer::save) gave.
+    /// What [`Trainer::save`](super::Trainer::save) gave.
     pub state: Snapshot,
     /// The last epoch.
     pub record: EpochRecord,
