@@ -14,9 +14,9 @@
 //! `settings`, a name for everything the training depends on. The file is written beside its place, synced, and
 //! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one.
 
+use super::{EpochRecord, Snapshot};
 use crate::image::io::write_atomically;
 use crate::network::{Architecture, Network};
-use super::{EpochRecord, Snapshot};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value, json};

@@ -55,11 +55,14 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// Checks that the numbers are in range.
+    /// Checks that the numbers are in range, and the metric is for this network.
     ///
     /// # Errors
     /// When they are not.
-    pub fn validate(&self) -> Result<()> {
+    pub fn validate(&self, network: &Network<f32>) -> Result<()> {
+        if self.metric == Metric::GaussNewton {
+            gauss_newton::check(network)?;
+        }
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
             if !(0.0..1.0).contains(&share) {
                 return Err(Error::invalid(format!("the {name} is {share}, but it must be in [0, 1[")));
@@ -98,11 +101,8 @@ impl Optimiser {
     /// # Errors
     /// When the settings are out of range, or the metric is not for this network.
     pub fn new(network: &Network<f32>, descent: Descent, seed: u64) -> Result<Self> {
-        descent.validate()?;
+        descent.validate(network)?;
         let gauss_newton = descent.metric == Metric::GaussNewton;
-        if gauss_newton {
-            gauss_newton::check(network)?;
-        }
         Ok(Self {
             descent,
             moments: Moments::new(network, descent.metric == Metric::Kronecker),

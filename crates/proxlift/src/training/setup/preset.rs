@@ -1,9 +1,9 @@
 //! The presets: all settings that a training has unless others are given.
 
 use super::choices::{Algorithm, FilterConstraint, Preset, StepRule};
-use super::optimiser::{Metric, Schedule};
-use super::options::{Auxiliary, Order, UStep};
 use super::settings::Settings;
+use crate::training::optimiser::{Metric, Schedule};
+use crate::training::options::{Auxiliary, Order, UStep};
 
 impl Algorithm {
     /// The preset that an algorithm has when none is named.

@@ -3,10 +3,10 @@
 //! Adding one means adding a field here; front ends build flags and keyword arguments from [`Settings::list`].
 
 use super::choices::{Algorithm, FilterConstraint, Preset, Start, StepRule};
-use super::optimiser::{Metric, Schedule};
-use super::options::{Auxiliary, Order, ThetaSteps, UStep};
 use crate::named::{Name, Named, first_paragraph, from_name};
 use crate::network::Unrolling;
+use crate::training::optimiser::{Metric, Schedule};
+use crate::training::options::{Auxiliary, Order, ThetaSteps, UStep};
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -72,7 +72,8 @@ pub struct Setting {
 
 /// The settings that most people need.
 const COMMON: [&str; 12] = [
-    "data", "test", "sigma", "channels", "depth", "features", "preset", "trainer", "epochs", "rate", "seed", "out",
+    "data", "test", "sigma", "channels", "depth", "features", "preset", "trainer", "epochs", "rate", "seed",
+    "out",
 ];
 
 impl Setting {
@@ -305,7 +306,8 @@ mod tests {
     #[test]
     fn older_names_are_understood() {
         let map = |text: &str| serde_json::from_str(text).unwrap();
-        let old = map(r#"{"trainer": "adam", "inertia": 0.5, "overstep": 2, "filters": "free", "preset": "best"}"#);
+        let old =
+            map(r#"{"trainer": "adam", "inertia": 0.5, "overstep": 2, "filters": "free", "preset": "best"}"#);
         let settings = Settings::from_map(old).unwrap();
         assert_eq!((settings.trainer, settings.preset), (Some(Algorithm::Backprop), Some(Preset::Lifted)));
         assert_eq!((settings.momentum, settings.step_scale), (Some(0.5), Some(2.0)));
@@ -314,6 +316,8 @@ mod tests {
         assert_eq!((old.trainer, old.preset), (Some(Algorithm::Backprop), Some(Preset::Momentum)));
         assert_eq!(Settings::from_map(old.to_map()).unwrap(), old);
         assert!(Settings::from_map(map(r#"{"dept": 3}"#)).unwrap_err().to_string().contains("dept"));
-        assert!(Settings::from_map(map(r#"{"rate": "fast"}"#)).unwrap_err().to_string().contains("backtracking"));
+        assert!(
+            Settings::from_map(map(r#"{"rate": "fast"}"#)).unwrap_err().to_string().contains("backtracking")
+        );
     }
 }

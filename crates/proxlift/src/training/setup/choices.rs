@@ -30,7 +30,7 @@ named! {
         /// Lifted Bregman: the secant of each activation where back-propagation has its tangent.
         Lb = "lb",
         /// Back-propagation.
-        Backprop = "backprop",
+        Backprop = "backprop" | "sgd" | "momentum" | "adam",
     }
 }
 
