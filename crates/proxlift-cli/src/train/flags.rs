@@ -1,9 +1,11 @@
 //! The flags of `train`: one for each setting that the library lists.
 
 use crate::flags::number;
-use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{
+    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use proxlift::named::Name;
 use proxlift::training::{Kind, Setting, Settings, StepRule};
 use serde_json::{Map, Value};
@@ -54,7 +56,7 @@ fn flag(setting: &Setting) -> Arg {
         Kind::Path => ("PATH", flag.value_parser(StringValueParser::new().map(Value::String))),
         Kind::Switch => {
             let flag = flag.num_args(0..=1).default_missing_value("true");
-            ("BOOL", flag.value_parser(value_parser!(bool).map(Value::Bool)).hide_possible_values(true))
+            ("BOOL", flag.value_parser(BoolValueParser::new().map(Value::Bool)).hide_possible_values(true))
         }
         Kind::Choice(names) => {
             let values = PossibleValuesParser::new(names.iter().map(possible));

@@ -86,7 +86,6 @@ impl Folder {
             let history = folder.path(HISTORY);
             fs::remove_file(&history).map_err(Error::io(&history))?;
         }
-        folder.rename_old_model()?;
         Ok(folder)
     }
 

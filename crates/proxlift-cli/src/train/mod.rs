@@ -25,43 +25,38 @@ use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;
 
+const EXAMPLES: &str = "\
+Examples:
+  proxlift train                                  the paper's network
+  proxlift train --data photos/ --test kodak/     your own pictures
+  proxlift train --from best --data photos/       adapt the built-in network
+  proxlift train --channels 3 --sigma 25/255      colour pictures
+  proxlift train --preset paper                   LB-FB as the paper prints it
+  proxlift train --preset adam                    back-propagation
+  proxlift train --preset sgd --rate grid         SGD, the best rate of a grid
+  proxlift train --config mine.toml --seed 2      settings of a file; flags win
+  proxlift train --config runs/lb-1/config.toml   the same run, bit for bit
+  proxlift train --resume runs/lb-1               after Ctrl-C or a power cut";
+
+const MORE: &str = "\
+In a file, the keys are the names of the flags:
+  depth = 15
+  fresh-noise = false
+  rate = \"backtracking\"
+
+Ctrl-C stops after the epoch with a checkpoint; twice stops at once. A crash
+costs about 5 seconds of work, or one epoch where epochs are longer. A resumed
+run reaches the same bits as one that was never stopped. model.safetensors is
+chosen on pictures held out of --data, never on those of --test.";
+
 /// Train a network to remove noise.
 ///
 /// Without arguments, the network of the paper is trained on built-in pictures in about a minute, by lifted Bregman. A
 /// run keeps everything in a folder: config.toml (repeats it), history.jsonl, checkpoint/ (to resume from),
 /// model.safetensors (the best on held-out pictures), last.safetensors, before-after.png, training.svg and result.json.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift train                             the paper's network, built-in pictures
-  proxlift train --data photos/ --test kodak/                    your own pictures
-  proxlift train --from best --data photos/ --rate 1e-4  adapt the built-in network
-  proxlift train --channels 3 --sigma 25/255 --epochs 100             colour images
-  proxlift train --preset paper              lifted Bregman as the paper prints it
-  proxlift train --preset adam                     back-propagation, for comparison
-  proxlift train --preset sgd --rate grid    the paper's SGD: best rate of a grid
-  proxlift train --config runs/lb-1/config.toml       the same run, bit for bit
-  proxlift train --config mine.toml --seed 2     settings from a file; flags win
-  proxlift train --resume runs/lb-1    continue after Ctrl-C or a power cut
-
--h shows the flags that most people need, --help all of them.")]
-#[command(after_long_help = "\
-Examples:
-  proxlift train                             the paper's network, built-in pictures
-  proxlift train --data photos/ --test kodak/                    your own pictures
-  proxlift train --from best --data photos/ --rate 1e-4  adapt the built-in network
-  proxlift train --preset paper              lifted Bregman as the paper prints it
-  proxlift train --resume runs/lb-1    continue after Ctrl-C or a power cut
-
-In a file, the keys are the names of the flags:
-  depth = 15
-  fresh-noise = false
-  rate = \"backtracking\"
-
-Ctrl-C stops after the epoch with a checkpoint; twice stops at once. A crash costs
-about 5 seconds of work, or one epoch where epochs are longer. Resumed runs reach
-the same bits as those that were never stopped. model.safetensors is chosen on
-pictures held out of --data, never on those of --test.")]
+#[command(after_help = format!("{EXAMPLES}\n\nMore flags: --help"))]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{MORE}"))]
 pub struct Arguments {
     /// TOML file of settings; flags win over it
     #[arg(long, value_name = "FILE")]
@@ -72,11 +67,11 @@ pub struct Arguments {
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    settings: Flags,
     /// Stop after epoch N with a checkpoint, as Ctrl-C would
     #[arg(long, value_name = "N", help_heading = "Run", hide_short_help = true)]
     stop_after: Option<usize>,
-    #[command(flatten)]
-    settings: Flags,
 }
 
 /// Settles the settings, then trains in a pool of threads.

@@ -53,7 +53,7 @@ pub fn finish(
     io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
     let history = folder.history()?;
     let level = data.validation.score(&variation)?.0;
-    folder.write(PLOT, course(config, &history, level, &outcome.trainer).as_bytes())?;
+    folder.write(PLOT, course(config, &history, level, outcome).as_bytes())?;
 
     let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
     let scores: serde_json::Map<_, _> = rows
@@ -97,15 +97,15 @@ pub fn finish(
     let behind = rows[2].1.0 - rows[3].1.0;
     if behind > 0.0 {
         output::note(format_args!(
-            "next      the built-in model is {behind:.2} dB better; adapt it to your pictures with"
+            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:"
         ));
-        output::note("          proxlift train --from best --data DIR --rate 1e-4");
+        output::note("          proxlift train --from best --data DIR");
     }
     Ok(())
 }
 
 /// The training loss and the score on held-out pictures, epoch by epoch; total variation scores `level` on these.
-fn course(config: &Config, history: &[Entry], level: f64, trainer: &str) -> String {
+fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> String {
     let points = |f: &dyn Fn(&Entry) -> Option<f64>| {
         history.iter().filter_map(|entry| Some((entry.record.epoch as f64, f(entry)?))).collect()
     };
@@ -114,7 +114,7 @@ fn course(config: &Config, history: &[Entry], level: f64, trainer: &str) -> Stri
         x: Axis::new("epoch", Scale::Linear),
         y: Axis::new(unit, Scale::Auto),
         // The dot is on the network that was kept.
-        lines: vec![Line { mark: best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
+        lines: vec![Line { mark: outcome.best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
         level,
     };
     let loss = points(&|entry| Some(entry.record.loss));
@@ -123,7 +123,7 @@ fn course(config: &Config, history: &[Entry], level: f64, trainer: &str) -> Stri
     let sizes = config.architecture;
     let chart = Chart {
         title: format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma),
-        subtitle: trainer.into(),
+        subtitle: outcome.trainer.clone(),
         caution: None,
         legend: Vec::new(),
         panels: vec![

@@ -42,15 +42,16 @@ pub fn train_in(
 ) -> Result<Outcome> {
     let fingerprint = config.fingerprint();
     let mut session = Session::new(config, material.network.clone(), &material.data.patches)?;
-    let mut watch = Watch::new(folder, &session, material);
+    let mut watch = Watch::new(folder, &session, material.data, material.stop_after);
     if let Some(checkpoint) = folder.latest()? {
         check_settings(folder, &checkpoint, &fingerprint)?;
         let epoch = checkpoint.record.epoch;
         watch.recall(&checkpoint.notes);
         session.resume(checkpoint).map_err(|e| Error::file(folder.root(), e.to_string()))?;
         folder.rewind(epoch)?;
+        folder.rename_old_model()?;
         announce(&session);
-        output::note(format_args!("resuming  {} after epoch {epoch}", folder.root().display()));
+        output::note(format_args!("resuming  {}, stopped after epoch {epoch}", folder.root().display()));
     } else {
         announce(&session);
     }

@@ -4,7 +4,6 @@ use super::announce::duration;
 use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
 use super::interrupt;
-use super::session::Material;
 use crate::output::{self, Progress};
 use crate::scores::score;
 use proxlift::Denoiser;
@@ -36,13 +35,13 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// A watch over a session that is about to run in `folder`.
-    pub fn new(folder: &'a Folder, session: &Session<'a>, material: &Material<'a>) -> Self {
+    pub fn new(folder: &'a Folder, session: &Session<'a>, data: &'a Data, stop_after: Option<usize>) -> Self {
         Self {
             config: session.config(),
             folder,
-            data: material.data,
-            provenance: session.provenance(&material.data.described),
-            stop_after: material.stop_after,
+            data,
+            provenance: session.provenance(&data.described),
+            stop_after,
             clock: Clock::Waiting,
             bar: None,
             best: None,

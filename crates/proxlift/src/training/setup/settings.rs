@@ -149,9 +149,9 @@ macro_rules! settings {
 
 settings! {
     "Data" {
-        /// Folder of clean images to train on [default: 1000 built-in images].
+        /// Folder of clean pictures to train on [default: 1000 built-in pictures].
         data: PathBuf = "DIR",
-        /// Folder of clean images for the scores at the end [default: 12 built-in images].
+        /// Folder of clean pictures for the scores at the end [default: 12 built-in pictures].
         test: PathBuf = "DIR",
         /// Noise level, where white is 1.
         sigma: f64 = "S",
@@ -160,7 +160,7 @@ settings! {
         sigma_range: [f64; 2],
         /// Side of the square patches.
         patch: usize,
-        /// Patches in an epoch [default: one for each image, but at least 1000].
+        /// Patches in an epoch [default: one for each picture, but at least 1000].
         count: usize,
         /// Draw new noise whenever a patch is visited.
         fresh_noise: bool,
@@ -170,7 +170,7 @@ settings! {
         augment: bool,
     }
     "Network" {
-        /// Channels of the images: 1 for grey, 3 for RGB.
+        /// Channels of the pictures: 1 for grey, 3 for RGB.
         channels: usize = "C",
         /// Number of layers K.
         depth: usize = "K",
@@ -179,7 +179,7 @@ settings! {
         /// Side of the convolution kernels, odd.
         kernel: usize,
         /// Start from a model, `best` or `small` (built in) or a file, instead of a new network. Its architecture is taken
-        /// over, and its thresholds are adapted to --sigma. A small --rate, such as 1e-4, stays close to it.
+        /// over, and its thresholds are adapted to --sigma.
         from: PathBuf = "MODEL",
         /// Filters to start from [default: random].
         start: Start,
@@ -195,7 +195,7 @@ settings! {
         step_scale | "overstep": f64,
         /// Keep the estimate in [0, 1] in every layer.
         bounded: bool,
-        /// Pixels at the edge of a patch that the network sees but whose error does not count; images are padded by as
+        /// Pixels at the edge of a patch that the network sees but whose error does not count; pictures are padded by as
         /// many, mirrored [default: 0].
         border: usize,
         /// Share one operator and one activation between all layers.
@@ -253,7 +253,7 @@ settings! {
         out: PathBuf = "DIR",
         /// Score the network every N epochs.
         evaluate_every: usize,
-        /// Score it on the test images too, every N epochs [default: only at the end].
+        /// Score it on the test pictures too, every N epochs [default: only at the end].
         test_every: usize,
         /// Threads to use [default: all cores].
         threads: usize,
