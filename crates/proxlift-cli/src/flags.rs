@@ -70,11 +70,6 @@ pub fn sigma(text: &str) -> Result<f64, String> {
     noise::check_sigma_below_white(value).map(|()| value).map_err(|e| e.to_string())
 }
 
-/// Refuses a noise level that is negative, not finite, or meant for another scale than `[0, 1]`.
-pub fn check_sigma_below_white(sigma: f64) -> proxlift::Result<()> {
-    noise::check_sigma_below_white(sigma).map_err(|e| Error::invalid(format!("--sigma: {e}")))
-}
-
 /// A pool of `threads` threads, or of one for each core.
 pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     if let Some(count) = threads
@@ -84,13 +79,6 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     }
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     builder.build().context("cannot start threads")
-}
-
-/// Two numbers, such as `0.02,0.3`.
-pub fn range(text: &str) -> Result<[f64; 2], String> {
-    let wrong = || format!("{text} is not two numbers such as 0.02,0.3");
-    let (first, second) = text.split_once(',').ok_or_else(wrong)?;
-    Ok([number(first.trim())?, number(second.trim())?])
 }
 
 #[cfg(test)]

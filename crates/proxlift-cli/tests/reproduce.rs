@@ -9,8 +9,11 @@ use std::path::Path;
 
 /// All of the report, hardly any work.
 const TINY: &[&str] = &["reproduce", "--tiny"];
-/// Its trainings: two batch sizes, the fixed batch, and at two depths LB-FB, two rates of SGD, Adam and the best preset.
-const TRAININGS: usize = 2 + 1 + 2 * 5;
+/// Its trainings: by both forms of LB-FB two batch sizes and the fixed batch, and at two depths both forms, three rates of
+/// SGD, Adam and the preset `lifted`.
+const TRAININGS: usize = 2 * (2 + 1) + 2 * (2 + 3 + 2);
+/// What the figures compare: both forms, SGD with the best rate of both grids, Adam and `lifted`.
+const METHODS: usize = 6;
 
 fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [TINY, more].concat()
@@ -26,12 +29,11 @@ fn json(path: &Path) -> Value {
 
 /// Rows of a CSV file, all as long as its head, with numbers where `numbers` says.
 fn csv(path: &Path, numbers: &[&str]) -> usize {
-    let text = read(path);
-    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let head = lines.next().unwrap();
-    let rows: Vec<_> = lines.collect();
+    let mut table = csv::Reader::from_path(path).unwrap();
+    let head = table.headers().unwrap().clone();
+    // A row of another length than the head is an error.
+    let rows: Vec<_> = table.records().map(|row| row.unwrap()).collect();
     for row in &rows {
-        assert_eq!(row.len(), head.len(), "{}: {row:?}", path.display());
         for (name, cell) in head.iter().zip(row).filter(|(name, _)| numbers.contains(name)) {
             assert!(cell.parse::<f64>().is_ok_and(f64::is_finite), "{}: {name} is {cell}", path.display());
         }
@@ -72,8 +74,17 @@ fn the_report_is_whole_and_its_data_parse() {
     }
     // Nothing is fetched from elsewhere, and every drawing says that it is not the whole experiment.
     assert!(!page.contains("<script") && !page.contains("src=\"http") && !page.contains("<link"));
-    assert_eq!(page.matches("<svg").count(), 6);
-    for svg in ["figure1", "figure2", "figure2-beyond", "figure2-psnr", "energy", "robustness"] {
+    let drawings = [
+        "figure1",
+        "figure2",
+        "figure2-beyond",
+        "figure2-psnr",
+        "energy-paper",
+        "energy-sweep",
+        "robustness",
+    ];
+    assert_eq!(page.matches("<svg").count(), drawings.len() + 1, "robustness is shown for both forms");
+    for svg in drawings {
         assert!(read(&root.join(format!("figures/{svg}.svg"))).contains("Tiny version"), "{svg}");
     }
     for badge in page.split("class=\"badge ").skip(1) {
@@ -89,20 +100,26 @@ fn the_report_is_whole_and_its_data_parse() {
 
     let figures = |name: &str| root.join("figures").join(name);
     let course = ["epoch", "seconds", "loss_mean", "loss_min", "loss_max"];
-    assert_eq!(csv(&figures("figure1.csv"), &course), 2 * 3);
-    assert_eq!(csv(&figures("figure2.csv"), &course), 2 * 4 * 4);
-    assert_eq!(csv(&figures("figure2-grid.csv"), &["depth", "rate", "final_loss"]), 4);
+    assert_eq!(csv(&figures("figure1.csv"), &course), 2 * 2 * 3);
+    assert_eq!(csv(&figures("figure2.csv"), &course), 2 * METHODS * 4);
+    assert_eq!(csv(&figures("figure2-grid.csv"), &["depth", "rate", "final_loss"]), 2 * 3);
     assert_eq!(
         csv(&figures("table1.csv"), &["ssim_own_peak", "psnr_own_peak", "ssim_peak_1", "psnr_peak_1"]),
-        6 * 2
+        2 * (METHODS + 2),
+        "and the noisy pictures, and total variation"
     );
-    assert_eq!(csv(&figures("energy.csv"), &["iteration", "energy", "loss"]), 2);
-    assert_eq!(csv(&figures("robustness.csv"), &["sigma", "psnr"]), 4 * 2);
-    assert_eq!(csv(&figures("jacobian.csv"), &["norm"]), 4 * 2);
-    assert_eq!(json(&figures("figure3.json")).as_array().unwrap().len(), 2 * 7);
+    for form in ["paper", "sweep"] {
+        assert_eq!(csv(&figures(&format!("energy-{form}.csv")), &["iteration", "energy", "loss"]), 2);
+    }
+    assert_eq!(csv(&figures("robustness.csv"), &["sigma", "psnr"]), 2 * METHODS);
+    assert_eq!(csv(&figures("jacobian.csv"), &["norm"]), 2 * METHODS);
+    assert_eq!(json(&figures("figure3.json")).as_array().unwrap().len(), 2 * (METHODS + 3));
     let claims = json(&figures("claims.json"));
-    assert_eq!(claims.as_array().unwrap().len(), 6);
-    assert_eq!(claims[4]["numbers"]["rises"], 0, "under backtracking E never rises in a step");
+    let claims = claims.as_array().unwrap();
+    assert_eq!(claims.len(), 2 * 7);
+    for claim in claims.iter().filter(|claim| claim["claim"].as_str().unwrap().starts_with("energy")) {
+        assert_eq!(claim["numbers"]["rises"], 0, "under backtracking E never rises in a step");
+    }
     let report = json(&root.join("report.json"));
     for key in ["commit", "machine", "cores", "trainings_at_a_time", "seeds", "test_images"] {
         assert!(!report[key].is_null(), "{key}");
@@ -123,7 +140,7 @@ fn what_is_done_is_not_done_again() {
     assert!(before == histories(&desk));
 
     // A run that was cut off is done again, to the same network.
-    let name = runs(&desk, "a").into_iter().find(|name| name.starts_with("lb-fb-k4")).unwrap();
+    let name = runs(&desk, "a").into_iter().find(|name| name.starts_with("paper-k4")).unwrap();
     let folder = desk.path("a/runs").join(name);
     let model = std::fs::read(folder.join("model.safetensors")).unwrap();
     std::fs::remove_file(folder.join("history.json")).unwrap();
@@ -151,14 +168,14 @@ fn other_pictures_are_another_experiment_and_lose_nothing() {
     }
     let only = ["--only", "figure1", "--out", "a"];
     desk.succeeds(&tiny(&only));
-    assert_eq!(runs(&desk, "a").len(), 2);
+    assert_eq!(runs(&desk, "a").len(), 4);
     let (_, err) = desk.succeeds(&tiny(&[&only[..], &["--data", "data", "--test", "test"]].concat()));
     assert!(err.contains("8 pictures of data") && err.contains("2 pictures of test"), "{err}");
-    assert_eq!(runs(&desk, "a").len(), 4, "the runs on built-in pictures are still there");
+    assert_eq!(runs(&desk, "a").len(), 8, "the runs on built-in pictures are still there");
     let names = json(&desk.path("a/report.json"))["test_images"].clone();
     assert_eq!(names, serde_json::json!(["0.png", "2.png"]), "evenly spaced");
     let (_, err) = desk.succeeds(&tiny(&only));
-    assert!(err.contains("2 of 2 runs are done already"), "{err}");
+    assert!(err.contains("4 of 4 runs are done already"), "{err}");
 }
 
 #[test]
@@ -166,12 +183,12 @@ fn parts_train_and_show_only_what_they_need() {
     let desk = Desk::new();
     let (_, err) = desk.succeeds(&tiny(&["--only", "table1,figure1", "-q"]));
     assert_eq!(err, "");
-    assert_eq!(runs(&desk, "reproduction-tiny").len(), 2 + 5, "the deepest network only");
+    assert_eq!(runs(&desk, "reproduction-tiny").len(), 4 + 7, "the deepest network only");
     let page = read(&desk.path("reproduction-tiny/report.html"));
     assert!(page.contains("id=\"figure1\"") && page.contains("id=\"table1\""));
     assert!(!page.contains("id=\"figure2\"") && !page.contains("id=\"claims\""));
     let (_, err) = desk.succeeds(&tiny(&["--only", "table1", "--batch", "3"]));
-    assert!(err.contains("2 of 5 runs are done already"), "LB-FB and SGD are trained again: {err}");
+    assert!(err.contains("2 of 7 runs are done already"), "LB-FB and SGD are trained again: {err}");
 }
 
 #[test]

@@ -4,8 +4,9 @@
 mod common;
 
 use common::Desk;
-use proxlift::image::io;
-use proxlift::model::Model;
+use proxlift::image::{Channels, io};
+use proxlift::model::{BuiltIn, Model};
+use proxlift::training::Settings;
 
 /// A network and a training that take no time.
 const TINY: &[&str] = &[
@@ -36,13 +37,21 @@ fn read(desk: &Desk, name: &str) -> String {
 fn a_run_leaves_a_whole_folder() {
     let desk = Desk::new();
     let (out, err) = desk.succeeds(&tiny(&[]));
-    for word in ["noisy", "total variation", "network", "PSNR", "SSIM"] {
+    for word in ["noisy", "total variation", "best (built in)", "network", "PSNR", "SSIM"] {
         assert!(out.contains(word), "{out}");
     }
-    for word in ["K=3, J=4", "144 parameters", "16 patches", "memory", "time", "runs/lb-1/best.safetensors"] {
+    for word in [
+        "K=3, J=4",
+        "144 parameters",
+        "16 patches",
+        "memory",
+        "time",
+        "runs/lb-1/model.safetensors",
+        "--from best",
+    ] {
         assert!(err.contains(word), "{word}: {err}");
     }
-    let model = Model::load(desk.path("runs/lb-1/best.safetensors")).unwrap();
+    let model = Model::load(desk.path("runs/lb-1/model.safetensors")).unwrap();
     assert_eq!(model.sigma, 0.1);
     for name in ["trainer", "data", "epochs", "seed", "settings", "program"] {
         assert!(model.provenance.contains_key(name), "{name}");
@@ -59,7 +68,9 @@ fn a_run_leaves_a_whole_folder() {
     assert_eq!((sheet.width(), sheet.height()), (3 * 128 + 8, 3 * 128 + 8));
     assert!(read(&desk, "runs/lb-1/training.svg").contains("PSNR on held-out pictures"));
     let result: serde_json::Value = serde_json::from_str(&read(&desk, "runs/lb-1/result.json")).unwrap();
-    assert!(result["scores"]["total_variation"]["psnr"].as_f64().unwrap() > 20.0);
+    for (denoiser, least) in [("noisy", 19.0), ("total_variation", 20.0), ("best_built_in", 25.0)] {
+        assert!(result["scores"][denoiser]["psnr"].as_f64().unwrap() > least, "{denoiser}: {result}");
+    }
 
     let (_, err) = desk.succeeds(&tiny(&["--quiet"]));
     assert_eq!(err, "");
@@ -69,7 +80,7 @@ fn a_run_leaves_a_whole_folder() {
 #[test]
 fn the_written_settings_repeat_the_run_and_flags_win_over_files() {
     let desk = Desk::new();
-    desk.succeeds(&tiny(&["--trainer", "adam", "--seed", "4", "--out", "a"]));
+    desk.succeeds(&tiny(&["--preset", "adam", "--seed", "4", "--out", "a"]));
     desk.succeeds(&["train", "--config", "a/config.toml", "--out", "b", "--threads", "1"]);
     let last = |run: &str| std::fs::read(desk.path(run).join("last.safetensors")).unwrap();
     assert!(last("a") == last("b"));
@@ -78,7 +89,8 @@ fn the_written_settings_repeat_the_run_and_flags_win_over_files() {
     };
     assert_eq!(without_threads("a/config.toml"), without_threads("b/config.toml"));
 
-    std::fs::write(desk.path("mine.toml"), "preset = 'paper'\nepochs = 1\nfeatures = 2\nmu = 1\n").unwrap();
+    std::fs::write(desk.path("mine.toml"), "preset = 'backtracking'\nepochs = 1\nfeatures = 2\nmu = 1\n")
+        .unwrap();
     desk.succeeds(&tiny(&["--config", "mine.toml", "--fresh-noise", "--augment=false", "--out", "c"]));
     let config = read(&desk, "c/config.toml");
     for line in
@@ -144,5 +156,70 @@ fn a_training_goes_on_from_a_model_of_its_kind_whatever_its_border() {
         let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
         assert!(a.weights().iter().zip(b.weights()).all(close), "a step of 1e-7 leaves the filters in place");
     }
-    desk.refuses(&["train", "--from", start, "--depth", "3", "--features", "6"], &["J=4", "J=6"]);
+    desk.refuses(&["train", "--from", start, "--features", "6"], &["features 4", "--features is 6"]);
+}
+
+#[test]
+fn built_in_models_are_known_by_name() {
+    let desk = Desk::new();
+    desk.grey("test/0.png");
+    let short = ["train", "--count=4", "--epochs=1", "--rate=1e-7", "--test=test", "--out"];
+    for (channels, more) in [(Channels::Grey, &[][..]), (Channels::Rgb, &["--channels", "3"])] {
+        let out = format!("{channels:?}");
+        desk.succeeds(&[&short[..], &[&out, "--from", "small"], more].concat());
+        let tuned = Model::load(desk.path(&out).join("last.safetensors")).unwrap();
+        let built_in = BuiltIn::Small.model(channels);
+        assert_eq!(
+            (tuned.network.architecture(), tuned.sigma),
+            (built_in.network.architecture(), built_in.sigma)
+        );
+        let pairs = tuned.network.theta.iter().zip(&built_in.network.theta);
+        let mut weights = pairs.flat_map(|(a, b)| a.weights().iter().zip(b.weights()));
+        assert!(weights.all(|(a, b)| (a - b).abs() < 1e-4), "a rate of 1e-7 leaves the filters in place");
+        desk.succeeds(&[
+            "train",
+            "--config",
+            &format!("{out}/config.toml"),
+            "--out",
+            &format!("{out}-again"),
+        ]);
+    }
+    desk.refuses(&["train", "--from", "small", "--depth", "7"], &["depth 4", "--depth is 7"]);
+    desk.refuses(&["train", "--from", "huge"], &["huge", "small and best"]);
+}
+
+#[test]
+fn programs_get_one_json_object() {
+    let desk = Desk::new();
+    let (out, err) =
+        desk.succeeds(&tiny(&["--json", "--preset", "sgd", "--rate-grid", "1e-6,1e-3", "--out", "a"]));
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&result["folder"], &result["model"]), (&"a".into(), &"a/model.safetensors".into()));
+    assert!(
+        result["best_epoch"].as_u64().unwrap() <= 3 && result["training_seconds"].as_f64().unwrap() > 0.0
+    );
+    assert!(result["scores"]["network"]["psnr"].as_f64().unwrap() > 10.0, "{out}");
+    assert!(err.contains("chosen"), "the table of rates is a note: {err}");
+    let (out, _) = desk.succeeds(&tiny(&["--json", "--stop-after", "1", "--out", "b"]));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["stopped_after"], 1);
+}
+
+#[test]
+fn short_help_has_the_few_flags_that_people_need_and_long_help_all() {
+    let desk = Desk::new();
+    let (short, _) = desk.succeeds(&["train", "-h"]);
+    let (long, _) = desk.succeeds(&["train", "--help"]);
+    let flags = |text: &str| text.lines().filter(|line| line.trim_start().starts_with("--")).count();
+    assert_eq!((flags(&short), flags(&long)), (12 + 3, Settings::list().len() + 4));
+    for setting in Settings::list() {
+        assert_eq!(
+            short.contains(&format!("--{} <", setting.name())),
+            setting.is_common(),
+            "{}",
+            setting.field
+        );
+    }
+    for line in short.lines().chain(long.lines()).filter(|line| line.starts_with("  proxlift")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
 }

@@ -23,7 +23,11 @@ fn settings_without_sense() {
     refuses(&desk, &["--mu", "0"], &["mu"]);
     refuses(&desk, &["--rate", "-1"], &["--rate"]);
     refuses(&desk, &["--rate", "fast"], &["fast", "backtracking"]);
-    refuses(&desk, &["--inertia", "1"], &["--inertia"]);
+    refuses(&desk, &["--momentum", "1"], &["--momentum"]);
+    refuses(&desk, &["--inertia", "1"], &["--momentum"]);
+    refuses(&desk, &["--mu", "1/0"], &["--mu", "finite"]);
+    refuses(&desk, &["--depth", "many"], &["--depth", "whole number"]);
+    refuses(&desk, &["--sigma-range", "0.1"], &["--sigma-range", "two numbers"]);
     refuses(&desk, &["--epochs", "0"], &["--epochs"]);
     refuses(&desk, &["--batch", "0"], &["--batch"]);
     refuses(&desk, &["--count", "0"], &["--count"]);

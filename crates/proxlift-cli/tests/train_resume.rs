@@ -45,6 +45,8 @@ const KINDS: &[&[&str]] = &[
     ],
     &["--preset", "paper"],
     &["--preset", "paper", "--batch-end", "2"],
+    &["--preset", "backtracking", "--batch-end=8"],
+    &["--preset", "adam", "--metric", "kronecker"],
     &["--metric", "gauss-newton", "--rate", "backtracking", "--u", "persistent"],
     &["--metric", "diagonal", "--rate", "backtracking", "--u-step", "backtracked"],
     &["--theta-steps", "global", "--u-step", "minimiser"],
@@ -68,7 +70,7 @@ fn history(run: &Path) -> Vec<serde_json::Value> {
 
 fn assert_same(desk: &Desk, a: &str, b: &str) {
     let (a, b) = (desk.path(a), desk.path(b));
-    for name in ["last.safetensors", "best.safetensors", "before-after.png", "training.svg"] {
+    for name in ["last.safetensors", "model.safetensors", "before-after.png", "training.svg"] {
         let read = |run: &Path| std::fs::read(run.join(name)).unwrap();
         assert!(read(&a) == read(&b), "{name} of {} and {}", a.display(), b.display());
     }
@@ -161,7 +163,7 @@ fn an_interrupt_leaves_a_checkpoint_of_the_last_epoch() {
     assert_eq!(output.status.code(), Some(130));
     let epochs = history(&desk.path("stopped")).len();
     let (_, err) = desk.succeeds(&["train", "--resume", "stopped"]);
-    assert!(err.contains(&format!("going on after epoch {epochs} ")), "{err}");
+    assert!(err.contains(&format!("stopped after epoch {epochs}\n")), "{err}");
 }
 
 #[test]
@@ -171,4 +173,28 @@ fn a_run_that_only_lacks_its_report_gets_it() {
     std::fs::remove_file(desk.path("a/result.json")).unwrap();
     desk.succeeds(&["train", "--resume", "a"]);
     assert!(desk.path("a/result.json").exists());
+}
+
+#[test]
+fn runs_of_version_0_1_are_resumed() {
+    let desk = desk();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/version-0.1");
+    for name in ["adam", "accelerated"] {
+        for file in [
+            "config.toml",
+            "history.jsonl",
+            "best.safetensors",
+            "last.safetensors",
+            "checkpoint/latest.safetensors",
+        ] {
+            let to = desk.path(name).join(file);
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(kept.join(name).join(file), to).unwrap();
+        }
+        let (_, err) = desk.succeeds(&["train", "--resume", name]);
+        assert!(err.contains("proxlift 0.1") && err.contains("after epoch 1"), "{err}");
+        assert_eq!(history(&desk.path(name)).len(), 3);
+        assert!(desk.path(name).join("model.safetensors").is_file());
+        assert!(!desk.path(name).join("best.safetensors").exists());
+    }
 }

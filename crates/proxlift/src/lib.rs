@@ -42,6 +42,7 @@ pub mod field;
 pub mod image;
 pub mod laws;
 pub mod model;
+pub mod named;
 pub mod network;
 pub mod operator;
 pub mod prox;

@@ -1,8 +1,8 @@
 //! Checkpoints come back to the bit, and anything else in their place gets one sentence.
 
-use proxlift::model::Checkpoint;
 use proxlift::model::{Model, Provenance};
 use proxlift::network::{Architecture, Network};
+use proxlift::training::Checkpoint;
 use proxlift::training::{EpochRecord, Snapshot};
 use std::collections::BTreeMap;
 

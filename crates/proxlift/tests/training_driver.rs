@@ -6,21 +6,21 @@ use proxlift::engine::{Cpu, Engine};
 use proxlift::image::Channels;
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
-    Batch, Constraint, Descent, EpochRecord, Go, GradientDescent, Metric, Observer, Plan, Rate, Report, Rule,
-    Schedule, Snapshot, Trainer, train,
+    Batch, Constraint, Descent, EpochRecord, Go, GradientDescent, Metric, Observer, Plan, Progress, Rate,
+    Report, Rule, Schedule, Snapshot, Trainer, train,
 };
 use std::sync::Arc;
 
-/// How many batches were done, and the record of each epoch.
+/// How far the training was after each batch, and the record of each epoch.
 #[derive(Default)]
 struct Seen {
-    batches: usize,
+    batches: Vec<Progress>,
     epochs: Vec<EpochRecord>,
 }
 
 impl Observer for Seen {
-    fn batch(&mut self, done: usize, _: usize, _: f64) {
-        self.batches = done;
+    fn batch(&mut self, progress: &Progress) {
+        self.batches.push(*progress);
     }
 
     fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> proxlift::Result<Go> {
@@ -31,6 +31,15 @@ impl Observer for Seen {
 
 /// A network for 200 patches, two epochs of them in batches of 2, by the trainer that `make` gives.
 fn trained<T: Trainer>(make: impl Fn(&Network<f32>) -> T) -> (Seen, proxlift::Result<()>) {
+    trained_in_batches(2, 2, make)
+}
+
+/// The same with batches that grow from epoch to epoch.
+fn trained_in_batches<T: Trainer>(
+    batch: usize,
+    last_batch: usize,
+    make: impl Fn(&Network<f32>) -> T,
+) -> (Seen, proxlift::Result<()>) {
     let images = ImageSet::embedded_train(8, 32, Channels::Grey, 0).unwrap();
     let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, levels: None, seed: 0 };
     let patches = Patches::new(Arc::new(images), spec).unwrap();
@@ -39,8 +48,8 @@ fn trained<T: Trainer>(make: impl Fn(&Network<f32>) -> T) -> (Seen, proxlift::Re
     let mut trainer = make(&network);
     let plan = Plan {
         epochs: 2,
-        batch: 2,
-        last_batch: 2,
+        batch,
+        last_batch,
         order: Order::Shuffled(0),
         fresh_noise: false,
         fresh_places: false,
@@ -96,13 +105,13 @@ fn a_training_that_diverges_ends_within_its_epoch() {
     let error = result.expect_err("a rate of 1e9 diverges");
     assert!(matches!(error, Error::Diverged { epoch: 1 }), "{error}");
     assert!(error.to_string().contains("smaller rate"));
-    assert!(batches < 20, "it went on for {batches} batches of 100");
+    assert!(batches.len() < 20, "it went on for {} batches of 100", batches.len());
 }
 
 #[test]
 fn a_training_that_does_not_diverge_sees_every_batch() {
     let (seen, result) = trained(sgd(1e-4));
-    assert!(result.is_ok() && seen.batches == 200);
+    assert!(result.is_ok() && seen.batches.len() == 200);
     assert!(seen.epochs.iter().all(|epoch| epoch.energy_steps == 0));
 }
 
@@ -111,4 +120,14 @@ fn rises_of_the_energy_beyond_rounding_are_counted() {
     let (seen, _) = trained(|_| Scripted { steps: 0 });
     let counted: Vec<_> = seen.epochs.iter().map(|epoch| (epoch.energy_steps, epoch.energy_rises)).collect();
     assert_eq!(counted, [(100, 10), (100, 10)]);
+}
+
+#[test]
+fn progress_knows_its_epoch_also_where_batches_grow() {
+    let (seen, _) = trained_in_batches(2, 50, |_| Scripted { steps: 0 });
+    let epochs: Vec<usize> = seen.batches.iter().map(|batch| batch.epoch).collect();
+    assert_eq!(epochs, [vec![1; 100], vec![2; 4]].concat());
+    let done: Vec<usize> = seen.batches.iter().map(|batch| batch.done).collect();
+    assert_eq!((done[0], done[99], done[100], done[103]), (2, 200, 250, 400));
+    assert!(seen.batches.iter().all(|batch| batch.all == 400));
 }

@@ -1,17 +1,11 @@
 //! How the time of an epoch grows with the patches, the depth, the features and the threads.
 
 use crate::output;
-use crate::train::build;
-use crate::train::config::Config;
-use crate::train::plan;
-use crate::train::preset::Preset;
-use crate::train::settings::Settings;
 use proxlift::Result;
-use proxlift::dataset::{ImageSet, PatchSpec, Patches};
+use proxlift::dataset::ImageSet;
 use proxlift::engine::Cpu;
 use proxlift::image::Channels;
-use proxlift::network::Network;
-use proxlift::training::{EpochRecord, Go, Observer, Trainer, train};
+use proxlift::training::{Config, EpochRecord, Preset, Session, Settings};
 use std::sync::Arc;
 
 /// One training whose epochs are timed.
@@ -31,20 +25,7 @@ const EPOCHS: usize = 5;
 /// The side of the built-in pictures that patches are cut from.
 const PICTURE: usize = 64;
 
-/// The seconds of every epoch.
-#[derive(Default)]
-struct Clock(Vec<f64>);
-
-impl Observer for Clock {
-    fn batch(&mut self, _: usize, _: usize, _: f64) {}
-
-    fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
-        self.0.push(record.seconds);
-        Ok(Go::On)
-    }
-}
-
-/// Times epochs of the best preset around `K=15`, `J=16`, 1,000 patches, one size varied at a time.
+/// Times epochs of the preset `lifted` around `K=15`, `J=16`, 1,000 patches, one size varied at a time.
 ///
 /// # Errors
 /// When the threads cannot be started or the result not be printed.
@@ -66,7 +47,7 @@ pub fn run(threads: usize, json: bool) -> anyhow::Result<()> {
         return output::line(serde_json::to_string_pretty(&points)?);
     }
     output::line(
-        "the time of an epoch of `proxlift train --preset best`; K=15, J=16, 1000 patches of 32x32,",
+        "the time of an epoch of `proxlift train --preset lifted`; K=15, J=16, 1000 patches of 32x32,",
     )?;
     output::line(format_args!("{threads} threads, but for the size that is varied\n"))?;
     output::line(format_args!("{:<12}{:>8}{:>12}{:>22}", "", "", "seconds", "patches a second"))?;
@@ -98,24 +79,15 @@ fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {
         preset: Some(Preset::Lifted),
         depth: Some(point.depth),
         features: Some(point.features),
+        count: Some(point.patches),
+        epochs: Some(EPOCHS + 1),
         ..Settings::default()
     })?;
-    let spec = PatchSpec {
-        size: config.patch,
-        count: point.patches,
-        augment: true,
-        sigma: config.sigma as f32,
-        levels: None,
-        seed: config.seed,
-    };
-    let patches = Patches::new(Arc::clone(pictures), spec)?;
-    let mut network = build::network(&config)?;
-    let mut trainer = build::trainer(&config, &network, point.patches)?;
-    let plan = plan(&config, EPOCHS + 1);
-    let mut clock = Clock::default();
-    let first = EpochRecord::default();
-    train(&Cpu::new(), &mut network, trainer.as_mut(), &patches, &plan, &first, &mut clock)?;
-    let mut epochs: Vec<f64> = clock.0.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let patches = config.patches(Arc::clone(pictures))?;
+    let mut seconds = Vec::new();
+    let mut session = Session::new(&config, config.network()?, &patches)?;
+    session.run(&Cpu::new(), &mut |epoch: &EpochRecord| seconds.push(epoch.seconds))?;
+    let mut epochs: Vec<f64> = seconds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     epochs.sort_by(f64::total_cmp);
     Ok(epochs[epochs.len() / 2])
 }

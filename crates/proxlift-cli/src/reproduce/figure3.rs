@@ -43,7 +43,9 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         let (mut above, mut below) = (String::new(), String::new());
         for (label, image) in &cells {
             let crop = centre(image, SIDE)?;
-            let slug = label.to_lowercase().replace(' ', "-");
+            let words = label.to_lowercase().replace('\'', "");
+            let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            let slug = words.collect::<Vec<_>>().join("-");
             let png = as_png(crop.clone())?;
             all.folder.figure(&format!("figure3-{}-{slug}.png", number + 1), &png)?;
             let is_clean = label == "clean";

@@ -30,11 +30,12 @@ use crate::train::interrupt;
 use anyhow::Result;
 use folder::Folder;
 use pictures::Pictures;
+use plan::Part;
 use proxlift::Error;
 use proxlift::engine::{Cpu, Engine};
 use results::Results;
 use scale::Scale;
-use sections::{Material, Part, Section};
+use sections::{Material, Section};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -59,7 +60,7 @@ pub struct Arguments {
     /// A folder of clean pictures to test on, nine at least; of more, nine evenly spaced [default: built-in pictures]
     #[arg(long, value_name = "DIR")]
     test: Option<PathBuf>,
-    /// The folder of the report; an earlier one is gone on with [default: reproduction, or reproduction-quick]
+    /// The folder of the report; an existing one is resumed [default: reproduction, or reproduction-quick]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only these parts of the report
@@ -123,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let start = Instant::now();
     let Some(done) = work::carry_out(runs, &pictures, &folder, threads)? else {
         output::note(format_args!(
-            "stopped; nothing is lost: the same command goes on in {}",
+            "stopped; nothing is lost: the same command resumes {}",
             folder.root().display()
         ));
         std::process::exit(interrupt::EXIT_CODE);
@@ -132,10 +133,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     output::note("drawing");
     let material = Material { scale: &scale, results: &results, pictures: &pictures, folder: &folder };
     let sections =
-        pool.install(|| parts.iter().map(|part| part.write(&material)).collect::<Result<Vec<_>>>())?;
+        pool.install(|| parts.iter().map(|part| section(*part, &material)).collect::<Result<Vec<_>>>())?;
     report(&material, &sections, arguments.seeds, threads)?;
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(folder.root().join(REPORT).display())
+}
+
+/// Writes the figures and data of a part, and gives its place in the report.
+fn section(part: Part, all: &Material<'_>) -> Result<Section> {
+    match part {
+        Part::Figure1 => figure1::write(all),
+        Part::Figure2 => figure2::write(all),
+        Part::Figure3 => figure3::write(all),
+        Part::Table1 => table1::write(all),
+        Part::Claims => claims::write(all),
+    }
 }
 
 fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) -> Result<()> {

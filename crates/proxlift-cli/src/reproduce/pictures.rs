@@ -1,8 +1,7 @@
 //! The pictures of all experiments: to train on, to test on, and a name for what they are.
 
 use super::scale::Scale;
-use crate::train::config::Config;
-use proxlift::dataset::{ImageSet, PatchSpec, Patches};
+use proxlift::dataset::ImageSet;
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
 use proxlift::{Error, Result};
@@ -62,22 +61,6 @@ impl Pictures {
         };
         let fingerprint = format!("{:016x}", hash(train.images().iter().chain(test.images())));
         Ok(Self { train: Arc::new(train), test, described, test_described, fingerprint })
-    }
-
-    /// The patches of a run.
-    ///
-    /// # Errors
-    /// When no picture is large enough.
-    pub fn patches(&self, config: &Config, augment: bool) -> Result<Patches> {
-        let spec = PatchSpec {
-            size: config.patch,
-            count: config.settings.count.unwrap_or(self.train.len()),
-            augment,
-            sigma: config.sigma as f32,
-            levels: None,
-            seed: config.seed,
-        };
-        Patches::new(Arc::clone(&self.train), spec)
     }
 
     /// The test images with noise of level `sigma`.

@@ -1,12 +1,29 @@
 //! What is to be trained: every run with its settings, its name and what it will cost.
 
 use super::scale::Scale;
-use super::sections::Part;
-use crate::train::config::Config;
-use crate::train::preset::Preset;
-use crate::train::settings::{Rate, Schedule, Settings, U};
 use proxlift::Result;
+use proxlift::training::{Auxiliary, Config, Method as Trained, Preset, Schedule, Settings, StepRule};
 use serde::Serialize;
+
+/// A part of the report that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Mini-batch stability
+    Figure1,
+    /// Comparison with SGD
+    Figure2,
+    /// Visual results
+    Figure3,
+    /// Scores on the test images
+    Table1,
+    /// What the paper says, with a verdict
+    Claims,
+}
+
+impl Part {
+    /// All, in the order of the report.
+    pub const ALL: [Self; 5] = [Self::Figure1, Self::Figure2, Self::Figure3, Self::Table1, Self::Claims];
+}
 
 /// Who trains in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -103,8 +120,8 @@ const BACKTRACKING: f64 = 7.0;
 impl Run {
     fn new(name: &str, role: Role, seed: u64, preset: Preset, told: Settings) -> Result<Self> {
         let config = Config::resolve(&Settings { preset: Some(preset), seed: Some(seed), ..told })?;
-        let visits = config.epochs * config.settings.count.unwrap_or(0) * config.architecture.depth;
-        let factor = if config.rate == Rate::Backtracking { BACKTRACKING } else { 1.0 };
+        let visits = config.plan.epochs * config.settings.count.unwrap_or(0) * config.architecture.depth;
+        let factor = if matches!(config.method, Trained::LbFb(_)) { BACKTRACKING } else { 1.0 };
         Ok(Self { name: format!("{name}-seed-{seed}"), role, seed, cost: factor * visits as f64, config })
     }
 
@@ -133,7 +150,7 @@ pub fn runs(scale: &Scale, parts: &[Part], seeds: u64) -> Result<Vec<Run>> {
         }
         if needs(&[Part::Claims]) {
             for method in Method::LB_FB {
-                let told = Settings { u: Some(U::Persistent), ..few(scale, scale.few) };
+                let told = Settings { u: Some(Auxiliary::Persistent), ..few(scale, scale.few) };
                 let name = format!("{}-energy", lb_fb(method).0);
                 runs.push(Run::new(&name, Role::Energy { method }, seed, lb_fb(method).1, told)?);
             }
@@ -187,7 +204,7 @@ fn comparison(scale: &Scale, depth: usize, seed: u64, runs: &mut Vec<Run>) -> Re
     }
     for &rate in scale.rates.iter().chain(&scale.wider_rates) {
         let told = Settings {
-            rate: Some(Rate::Value(rate)),
+            rate: Some(StepRule::Rate(rate)),
             schedule: Some(Schedule::Constant),
             fresh_noise: Some(false),
             fresh_places: Some(false),

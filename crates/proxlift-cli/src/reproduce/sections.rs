@@ -4,44 +4,8 @@ use super::folder::Folder;
 use super::pictures::Pictures;
 use super::results::Results;
 use super::scale::Scale;
-use super::{claims, figure1, figure2, figure3, table1};
 use crate::chart::escape;
 use crate::flags::DEFAULT_SIGMA;
-use anyhow::Result;
-
-/// A part that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Part {
-    /// Mini-batch stability
-    Figure1,
-    /// Comparison with SGD
-    Figure2,
-    /// Visual results
-    Figure3,
-    /// Scores on the test images
-    Table1,
-    /// What the paper says, with a verdict
-    Claims,
-}
-
-impl Part {
-    /// All, in the order of the report.
-    pub const ALL: [Self; 5] = [Self::Figure1, Self::Figure2, Self::Figure3, Self::Table1, Self::Claims];
-
-    /// Writes its figures and data, and gives its place in the report.
-    ///
-    /// # Errors
-    /// When a file cannot be read or written.
-    pub fn write(self, all: &Material<'_>) -> Result<Section> {
-        match self {
-            Self::Figure1 => figure1::write(all),
-            Self::Figure2 => figure2::write(all),
-            Self::Figure3 => figure3::write(all),
-            Self::Table1 => table1::write(all),
-            Self::Claims => claims::write(all),
-        }
-    }
-}
 
 /// What the parts are made of.
 pub struct Material<'a> {

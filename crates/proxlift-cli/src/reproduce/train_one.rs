@@ -1,32 +1,26 @@
-//! One run: the trainer and the driver of `proxlift train`, and what is noted after every epoch.
+//! One run: a session of the library, and what is noted after every epoch.
 
 use super::machine::{COMMIT, thread_seconds};
 use super::outcome::{Epoch, HISTORY, MODEL, Outcome};
 use super::pictures::Pictures;
 use super::plan::Run;
 use crate::files::write;
-use crate::train::{build, interrupt, plan};
+use crate::train::{file, interrupt};
 use proxlift::Denoiser;
-use proxlift::dataset::{Patches, Visit};
+use proxlift::dataset::{PatchSpec, Patches, Visit};
 use proxlift::engine::{Cpu, Engine};
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::field::Field;
 use proxlift::image::Image;
-use proxlift::model::Checkpoint;
-use proxlift::model::{Model, Provenance};
 use proxlift::network::Network;
-use proxlift::training::{EpochRecord, Go, Observer, Snapshot, Trainer, train};
+use proxlift::training::{Checkpoint, EpochRecord, Go, Notes, Observer, Progress, Session, Trainer};
 use proxlift::{Error, Result};
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// A run that was stopped goes on from here.
+/// A run that was stopped is resumed from here.
 const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The epochs up to there.
 const PARTIAL: &str = "partial.json";
-/// At most so much work is lost.
-const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
 /// Patches that the loss is taken of at once.
 const AT_ONCE: usize = 50;
 
@@ -44,66 +38,43 @@ pub fn train_one(
 ) -> Result<Option<Outcome>> {
     let config = &run.config;
     std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    write(&folder.join("config.toml"), config.to_toml()?.as_bytes())?;
-    let patches = pictures.patches(config, config.settings.augment == Some(true))?;
-    let mut network = build::network(config)?;
-    let mut trainer = build::trainer(config, &network, patches.len())?;
+    write(&folder.join("config.toml"), file::text(config)?.as_bytes())?;
+    let patches = config.patches(pictures.train.clone())?;
+    let plain = PatchSpec { augment: false, ..*patches.spec() };
+    let network = config.network()?;
     let mut clerk = Clerk {
         run,
-        fingerprint,
-        fixed: Fixed::new(&pictures.patches(config, false)?, &network)?,
+        fixed: Fixed::new(&Patches::new(pictures.train.clone(), plain)?, &network)?,
         clean: pictures.test.images(),
         noisy,
         folder,
         advance,
         epochs: Vec::new(),
-        saved: Instant::now(),
         clock: None,
         stopped: false,
     };
-    let mut first = EpochRecord::default();
-    match clerk.recall() {
-        Some(checkpoint) if trainer.restore(&checkpoint.state).is_ok() => {
-            network = checkpoint.network;
-            first = checkpoint.record;
-        }
-        _ => {
-            // A trainer that could not be restored may be half changed.
-            trainer = build::trainer(config, &network, patches.len())?;
-            clerk.start(&network)?;
-        }
+    let mut session = Session::new(config, network.clone(), &patches)?;
+    let resumed = clerk.recall(fingerprint).is_some_and(|checkpoint| session.resume(checkpoint).is_ok());
+    if !resumed {
+        clerk.start(&network)?;
+        session = Session::new(config, network, &patches)?;
     }
-    let described = trainer.describe();
-    clerk.clock = thread_seconds();
-    let trained = train(
-        &Cpu::new(),
-        &mut network,
-        trainer.as_mut(),
-        &patches,
-        &plan(config, config.epochs),
-        &first,
-        &mut clerk,
-    );
+    session.keep_checkpoints(folder.join(CHECKPOINT), fingerprint);
+    let trained = session.run(&Cpu::new(), &mut clerk);
     if clerk.stopped {
         return Ok(None);
     }
     let diverged = match trained {
-        Ok(()) => None,
+        Ok(_) => None,
         Err(error @ Error::Diverged { .. }) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
     if diverged.is_none() {
-        let provenance = Provenance::from([
-            ("trainer".into(), described.clone()),
-            ("data".into(), pictures.described.clone()),
-            ("settings".into(), fingerprint.into()),
-            ("program".into(), format!("proxlift {}, reproduce", env!("CARGO_PKG_VERSION"))),
-        ]);
-        Model { network, sigma: config.sigma, provenance }.save(folder.join(MODEL))?;
+        session.model(&pictures.described).save(folder.join(MODEL))?;
     }
     let outcome = Outcome {
         fingerprint: fingerprint.into(),
-        trainer: described,
+        trainer: session.trainer(),
         commit: COMMIT.into(),
         diverged,
         epochs: clerk.epochs,
@@ -154,28 +125,26 @@ impl Fixed {
 /// Notes what happens; its time does not count as training.
 struct Clerk<'a> {
     run: &'a Run,
-    fingerprint: &'a str,
     fixed: Fixed,
     clean: &'a [Image],
     noisy: &'a [Image],
     folder: &'a Path,
     advance: &'a dyn Fn(f64),
     epochs: Vec<Epoch>,
-    saved: Instant,
-    /// The processor time of this thread when the training went on.
+    /// The processor time of this thread when the epoch began.
     clock: Option<f64>,
     stopped: bool,
 }
 
 impl Clerk<'_> {
     /// The checkpoint of this very run, with the epochs up to it.
-    fn recall(&mut self) -> Option<Checkpoint> {
+    fn recall(&mut self, fingerprint: &str) -> Option<Checkpoint> {
         let checkpoint = Checkpoint::load(self.folder.join(CHECKPOINT)).ok()?;
         let text = std::fs::read_to_string(self.folder.join(PARTIAL)).ok()?;
         let mut epochs: Vec<Epoch> = serde_json::from_str(&text).ok()?;
         // The epochs are written first: there may be more of them than the checkpoint knows.
         epochs.truncate(checkpoint.record.epoch + 1);
-        let fits = checkpoint.settings == self.fingerprint && epochs.len() == checkpoint.record.epoch + 1;
+        let fits = checkpoint.settings == fingerprint && epochs.len() == checkpoint.record.epoch + 1;
         fits.then(|| {
             self.epochs = epochs;
             checkpoint
@@ -190,7 +159,7 @@ impl Clerk<'_> {
     }
 
     fn psnr(&self, epoch: usize, network: &Network<f32>) -> Result<Option<f64>> {
-        let due = epoch <= 5 || epoch.is_multiple_of(5) || epoch == self.run.config.epochs;
+        let due = epoch <= 5 || epoch.is_multiple_of(5) || epoch == self.run.config.plan.epochs;
         if !due || !self.run.is_scored() {
             return Ok(None);
         }
@@ -203,32 +172,18 @@ impl Clerk<'_> {
         let scores = scores.collect::<Result<Vec<_>>>()?;
         Ok(Some(scores.iter().sum::<f64>() / scores.len() as f64))
     }
-
-    fn save(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<()> {
-        let mut state = Snapshot::default();
-        trainer.save(&mut state);
-        let text =
-            serde_json::to_string(&self.epochs).map_err(|e| Error::file(self.folder, e.to_string()))?;
-        write(&self.folder.join(PARTIAL), text.as_bytes())?;
-        let checkpoint = Checkpoint {
-            network: network.clone(),
-            state,
-            record: record.clone(),
-            notes: BTreeMap::new(),
-            settings: self.fingerprint.into(),
-        };
-        checkpoint.save(self.folder.join(CHECKPOINT))?;
-        self.saved = Instant::now();
-        Ok(())
-    }
 }
 
 impl Observer for Clerk<'_> {
-    fn batch(&mut self, done: usize, all: usize, _: f64) {
-        (self.advance)(done as f64 / all as f64);
+    fn begin(&mut self, _: usize) {
+        self.clock = thread_seconds();
     }
 
-    fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go> {
+    fn batch(&mut self, progress: &Progress) {
+        (self.advance)(progress.done as f64 / progress.all as f64);
+    }
+
+    fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
         let before = self.epochs.last().cloned().unwrap_or_default();
         let passed = thread_seconds().zip(self.clock).map(|(now, then)| now - then);
         self.epochs.push(Epoch {
@@ -243,12 +198,18 @@ impl Observer for Clerk<'_> {
             backtracks: record.backtracks,
             psnr: self.psnr(record.epoch, network)?,
         });
-        let last = record.epoch == self.run.config.epochs;
-        self.stopped = !last && interrupt::asked();
-        if self.stopped || (!last && self.saved.elapsed() > BETWEEN_CHECKPOINTS) {
-            self.save(record, network, trainer)?;
-        }
-        self.clock = thread_seconds();
+        self.stopped = record.epoch < self.run.config.plan.epochs && interrupt::asked();
         Ok(if self.stopped { Go::Stop } else { Go::On })
+    }
+
+    fn checkpoint(&mut self, record: &EpochRecord, _: &Network<f32>) -> Result<Option<Notes>> {
+        if record.epoch == self.run.config.plan.epochs {
+            // The outcome is written next.
+            return Ok(None);
+        }
+        let text =
+            serde_json::to_string(&self.epochs).map_err(|e| Error::file(self.folder, e.to_string()))?;
+        write(&self.folder.join(PARTIAL), text.as_bytes())?;
+        Ok(Some(Notes::new()))
     }
 }

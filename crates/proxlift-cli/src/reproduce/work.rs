@@ -29,7 +29,7 @@ pub fn carry_out(
     folder: &Folder,
     threads: usize,
 ) -> Result<Option<Vec<Done>>> {
-    let marked = runs.iter().map(|run| fingerprint(run, pictures)).collect::<Result<Vec<_>>>()?;
+    let marked: Vec<String> = runs.iter().map(|run| fingerprint(run, pictures)).collect();
     let places: Vec<_> = runs.iter().zip(&marked).map(|(run, mark)| folder.run(run, mark)).collect();
     let found: Vec<_> = places.iter().zip(&marked).map(|(place, mark)| finished(place, mark)).collect();
     let mut waiting: Vec<usize> = (0..runs.len()).filter(|&i| found[i].is_none()).collect();
@@ -89,8 +89,8 @@ pub fn carry_out(
 }
 
 /// Settings and pictures in a word.
-fn fingerprint(run: &Run, pictures: &Pictures) -> Result<String> {
-    Ok(format!("{}-{}", run.config.fingerprint()?, pictures.fingerprint))
+fn fingerprint(run: &Run, pictures: &Pictures) -> String {
+    format!("{}-{}", run.config.fingerprint(), pictures.fingerprint)
 }
 
 /// How far all runs are.

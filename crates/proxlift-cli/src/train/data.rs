@@ -1,11 +1,11 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
-use super::config::Config;
 use proxlift::Denoiser;
-use proxlift::dataset::{ImageSet, PatchSpec, Patches};
+use proxlift::dataset::{ImageSet, Patches};
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
+use proxlift::training::Config;
 use proxlift::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -75,22 +75,13 @@ impl Data {
             Some(folder) => from_folder(folder, channels, config.sigma)?,
             None => built_in(config, channels)?,
         };
-        let count = settings.count.unwrap_or(BUILT_IN.max(train.len()));
-        config.settings.count = Some(count);
         let bytes = train.images().iter().map(|image| size_of_val(image.data())).sum();
-        let spec = PatchSpec {
-            size: config.patch,
-            count,
-            augment: settings.augment == Some(true),
-            sigma: config.sigma as f32,
-            levels: settings.sigma_range.map(|range| range.map(|level| level as f32)),
-            seed: config.seed,
-        };
         let of_data = |e: Error| match &settings.data {
             Some(folder) => Error::file(folder, e.to_string()),
             None => e,
         };
-        let patches = Patches::new(Arc::new(train), spec).map_err(of_data)?;
+        let patches = config.patches(Arc::new(train)).map_err(of_data)?;
+        config.settings.count = Some(patches.len());
         Ok(Self { patches, validation, test, described, test_described, bytes })
     }
 }

@@ -1,9 +1,8 @@
 //! The folder of a run: made once, filled while training, found again to go on.
 
-use super::settings::{Rate, Settings};
-use proxlift::image::io::write_atomically;
-use proxlift::model::Checkpoint;
-use proxlift::training::EpochRecord;
+use super::file;
+use crate::files;
+use proxlift::training::{Checkpoint, EpochRecord, Settings, StepRule};
 use proxlift::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -15,6 +14,13 @@ const CONFIG: &str = "config.toml";
 const HISTORY: &str = "history.jsonl";
 const CHECKPOINT: &str = "checkpoint/latest.safetensors";
 const RESULT: &str = "result.json";
+
+/// The network with the best score on the held-out pictures.
+pub const MODEL: &str = "model.safetensors";
+/// What version 0.1 called it.
+const OLD_MODEL: &str = "best.safetensors";
+/// The network of the last checkpoint.
+pub const LAST: &str = "last.safetensors";
 
 /// One epoch in `history.jsonl`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -48,7 +54,7 @@ impl Folder {
             Some(out) => {
                 fs::create_dir_all(out).map_err(Error::io(out))?;
                 if fs::read_dir(out).map_err(Error::io(out))?.next().is_some() {
-                    let reason = "this folder is not empty: choose another --out, or go on with --resume";
+                    let reason = "this folder is not empty: choose another --out, or resume it with --resume";
                     return Err(Error::file(out, reason));
                 }
                 Self(out.to_path_buf())
@@ -68,25 +74,27 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be made or read.
-    pub fn trial(path: PathBuf, config: &str) -> Result<(Self, Option<Checkpoint>)> {
+    pub fn trial(path: PathBuf, config: &str) -> Result<Self> {
         let folder = Self(path);
         let checkpoints = folder.path("checkpoint");
         fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
-        folder.write(CONFIG, config.as_bytes())?;
-        let checkpoint = folder.latest()?;
-        if checkpoint.is_none() && folder.path(HISTORY).is_file() {
+        // That of an earlier session stays: it says which version wrote the checkpoint.
+        if !folder.checkpoint().is_file() {
+            folder.write(CONFIG, config.as_bytes())?;
+        }
+        if folder.path(HISTORY).is_file() && !folder.checkpoint().is_file() {
             let history = folder.path(HISTORY);
             fs::remove_file(&history).map_err(Error::io(&history))?;
         }
-        Ok((folder, checkpoint))
+        Ok(folder)
     }
 
     /// Takes over the history, the models and the checkpoint of a trial.
     ///
     /// # Errors
     /// When they cannot be copied.
-    pub fn adopt(&self, trial: &Self, models: &[&str]) -> Result<()> {
-        for name in models.iter().chain(&[HISTORY, CHECKPOINT]) {
+    pub fn adopt(&self, trial: &Self) -> Result<()> {
+        for name in [MODEL, LAST, HISTORY, CHECKPOINT] {
             let from = trial.path(name);
             fs::copy(&from, self.path(name)).map_err(Error::io(&from))?;
         }
@@ -98,15 +106,15 @@ impl Folder {
     /// # Errors
     /// When it cannot be read.
     pub fn latest(&self) -> Result<Option<Checkpoint>> {
-        let path = self.path(CHECKPOINT);
+        let path = self.checkpoint();
         if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
     }
 
-    /// A run that was stopped, with its settings and its checkpoint; a grid search may go on without one.
+    /// A run that was stopped, with its settings; a grid search can be resumed without a checkpoint.
     ///
     /// # Errors
     /// When this is no run, it has no checkpoint, or it is finished.
-    pub fn resume(path: &Path) -> Result<(Self, Settings, Option<Checkpoint>)> {
+    pub fn resume(path: &Path) -> Result<(Self, Settings)> {
         let folder = Self(path.to_path_buf());
         if !path.is_dir() || !folder.path(CONFIG).is_file() {
             return Err(Error::file(path, format!("this is not the folder of a run: it has no {CONFIG}")));
@@ -115,13 +123,31 @@ impl Folder {
             let reason = "this run is finished: there is nothing to resume; its models are in the folder";
             return Err(Error::file(path, reason));
         }
-        let settings = Settings::load(&folder.path(CONFIG))?;
-        let checkpoint = folder.latest()?;
-        if checkpoint.is_none() && settings.rate != Some(Rate::Grid) {
+        let settings = file::load(&folder.config())?;
+        if !folder.checkpoint().is_file() && settings.rate != Some(StepRule::Grid) {
             let reason = "this run has no checkpoint yet: start again with --config and its config.toml";
             return Err(Error::file(path, reason));
         }
-        Ok((folder, settings, checkpoint))
+        Ok((folder, settings))
+    }
+
+    /// Gives the model of a run of version 0.1 its new name.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn rename_old_model(&self) -> Result<()> {
+        let (old, new) = (self.path(OLD_MODEL), self.path(MODEL));
+        if old.is_file() && !new.exists() { fs::rename(&old, new).map_err(Error::io(&old)) } else { Ok(()) }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> PathBuf {
+        self.path(CONFIG)
+    }
+
+    /// The place of the checkpoint.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path(CHECKPOINT)
     }
 
     /// A file of the folder.
@@ -139,8 +165,7 @@ impl Folder {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.path(name);
-        write_atomically(&path, |file| file.write_all(bytes).map_err(Error::io(&path)))
+        files::write(&self.path(name), bytes)
     }
 
     /// Marks the run as finished.
@@ -151,14 +176,13 @@ impl Folder {
         self.write(RESULT, format!("{result:#}\n").as_bytes())
     }
 
-    /// Replaces the checkpoint; the history reaches the disk first.
+    /// Waits until the history has reached the disk; a checkpoint must not know of epochs that are not in it.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn checkpoint(&self, checkpoint: &Checkpoint) -> Result<()> {
+    pub fn sync_history(&self) -> Result<()> {
         let history = self.path(HISTORY);
-        File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))?;
-        checkpoint.save(self.path(CHECKPOINT))
+        File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))
     }
 
     /// Adds an epoch to the history.

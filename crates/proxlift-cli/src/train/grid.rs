@@ -1,15 +1,14 @@
 //! `--rate grid`: every rate of the grid trains in a folder of its own below `grid/`, and the best becomes the run's.
 //!
-//! `grid.json` holds the rates that are done. A search that goes on does not repeat them, and goes on with the one that
+//! `grid.json` holds the rates that are done. A search that is resumed does not repeat them, and continues the one that
 //! was interrupted from its checkpoint.
 
-use super::config::Config;
-use super::data::Data;
+use super::announce::announce;
+use super::file;
 use super::folder::Folder;
-use super::watch::{BEST, LAST};
-use super::{Ended, session};
+use super::session::{Material, Outcome, train_in};
 use crate::output;
-use proxlift::training::{Trial, best_trial, search_rates};
+use proxlift::training::{Config, Grid, Session, Trial, best_trial, search_rates};
 use proxlift::{Error, Result};
 use serde_json::json;
 
@@ -22,48 +21,48 @@ const TRIALS: &str = "grid.json";
 /// When a file cannot be written or read, or the training diverges with every rate.
 pub fn search(
     config: &mut Config,
-    data: &Data,
+    grid: &Grid,
+    material: &Material<'_>,
     folder: &Folder,
-    stop_after: Option<usize>,
-) -> anyhow::Result<Ended> {
-    let mut stopped = 0;
+    quietly: bool,
+) -> anyhow::Result<Outcome> {
     let trial_of = |rate: f64| {
-        let trial = config.with_rate(rate, config.grid_epochs);
+        let trial = config.with_rate(rate, grid.epochs)?;
         let place = folder.path("grid").join(format!("{rate:e}"));
-        let (place, checkpoint) = Folder::trial(place, &trial.to_toml()?)?;
-        Ok::<_, Error>((trial, place, checkpoint))
+        Ok::<_, Error>((Folder::trial(place, &file::text(&trial)?)?, trial))
     };
-    let trials = search_rates(
-        &config.rates,
-        done(folder)?,
-        |rate| {
-            output::note(format_args!("rate {rate:e}"));
-            let (trial, place, checkpoint) = trial_of(rate)?;
-            match session(&trial, data, &place, checkpoint, stop_after)? {
-                Ended::Stopped { epoch } => {
-                    stopped = epoch;
-                    Ok(None)
-                }
-                Ended::Done { .. } => {
-                    let last = place.history()?.pop().map(|entry| entry.record).unwrap_or_default();
-                    Ok(Some((last.loss, last.seconds)))
-                }
+    let (mut stopped, mut first) = (None, true);
+    let mut try_rate = |rate: f64| {
+        let (place, trial) = trial_of(rate)?;
+        let tell = |session: &Session<'_>| {
+            if std::mem::take(&mut first) {
+                announce(session, material.data);
+                let rates: Vec<String> = grid.rates.iter().map(|rate| format!("{rate:e}")).collect();
+                output::note(format_args!("rates     {}, {} epochs each", rates.join(", "), grid.epochs));
             }
-        },
-        |trials| keep(folder, trials, None),
-    )?;
-    let Some(trials) = trials else {
-        return Ok(Ended::Stopped { epoch: stopped });
+            output::note(format_args!("rate      {rate:e}"));
+        };
+        let outcome = train_in(&place, &trial, material, tell)?;
+        if outcome.stopped.is_some() {
+            stopped = Some(outcome);
+            return Ok(None);
+        }
+        let last = place.history()?.pop().map(|entry| entry.record).unwrap_or_default();
+        Ok(Some((last.loss, last.seconds)))
+    };
+    let trials =
+        search_rates(&grid.rates, done(folder)?, &mut try_rate, |trials| keep(folder, trials, None))?;
+    let (Some(trials), None) = (trials, stopped.as_ref()) else {
+        return stopped.ok_or_else(|| anyhow::anyhow!("the search was stopped by nobody"));
     };
     let winner = best_trial(&trials)?.rate;
     keep(folder, &trials, Some(winner))?;
-    print(&trials, winner)?;
-    if config.grid_epochs == config.epochs {
-        let (_, place, _) = trial_of(winner)?;
-        folder.adopt(&place, &[BEST, LAST])?;
+    print(&trials, winner, quietly)?;
+    if grid.epochs == config.plan.epochs {
+        folder.adopt(&trial_of(winner)?.0)?;
     }
-    *config = config.with_rate(winner, config.epochs);
-    Ok(session(config, data, folder, folder.latest()?, stop_after)?)
+    *config = config.with_rate(winner, config.plan.epochs)?;
+    Ok(train_in(folder, config, material, |_| ())?)
 }
 
 fn done(folder: &Folder) -> Result<Vec<Trial>> {
@@ -84,12 +83,17 @@ fn keep(folder: &Folder, trials: &[Trial], winner: Option<f64>) -> Result<()> {
     folder.write(TRIALS, format!("{:#}\n", json!({"trials": trials, "winner": winner})).as_bytes())
 }
 
-fn print(trials: &[Trial], winner: f64) -> anyhow::Result<()> {
-    output::line(format_args!("{:>10} {:>14} {:>10}", "rate", "training loss", "seconds"))?;
-    for Trial { rate, loss, seconds } in trials {
+/// The table of all rates: a result, or only a note beside a JSON object.
+fn print(trials: &[Trial], winner: f64, quietly: bool) -> anyhow::Result<()> {
+    let mut lines = vec![format!("{:>10} {:>14} {:>10}", "rate", "training loss", "seconds")];
+    lines.extend(trials.iter().map(|Trial { rate, loss, seconds }| {
         let loss = loss.map_or("diverged".to_string(), |loss| format!("{loss:.5}"));
         let mark = if *rate == winner { "  chosen" } else { "" };
-        output::line(format_args!("{rate:>10.0e} {loss:>14} {seconds:>10.1}{mark}"))?;
+        format!("{rate:>10.0e} {loss:>14} {seconds:>10.1}{mark}")
+    }));
+    if quietly {
+        output::note(lines.join("\n"));
+        return Ok(());
     }
-    Ok(())
+    output::line(lines.join("\n"))
 }

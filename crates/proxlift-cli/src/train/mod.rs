@@ -1,222 +1,131 @@
-//! `proxlift train`: settings -> configuration -> data, network, trainer -> a run with its folder.
+//! `proxlift train`: flags and files -> the library's configuration -> a run with its folder.
 
 pub(crate) mod announce;
-pub(crate) mod build;
-pub(crate) mod config;
 pub(crate) mod data;
+pub(crate) mod file;
+mod flags;
 mod folder;
 mod grid;
 pub(crate) mod interrupt;
-pub(crate) mod preset;
-mod relevance;
 mod report;
-pub(crate) mod settings;
+mod session;
 mod watch;
 
 use crate::flags::pool;
 use crate::output;
 use announce::announce;
 use anyhow::Result;
-use config::Config;
 use data::Data;
+use flags::Flags;
 use folder::Folder;
 use proxlift::Error;
-use proxlift::dataset::Order;
-use proxlift::engine::Cpu;
-use proxlift::model::Checkpoint;
-use proxlift::model::Provenance;
-use proxlift::training::{EpochRecord, Plan, train};
-use settings::{Rate, Settings};
+use proxlift::network::Network;
+use proxlift::training::Config;
+use serde_json::json;
+use session::{Material, train_in};
 use std::path::PathBuf;
-use watch::Watch;
 
-/// Train a network to remove noise, by default without back-propagation.
-///
-/// Without arguments, the network of the paper is trained on built-in pictures in about a minute. A run keeps all it
-/// does in a folder: config.toml (repeats it), history.jsonl, checkpoint/ (to go on from), best.safetensors and
-/// last.safetensors (models), before-after.png, training.svg and result.json.
-#[derive(clap::Args)]
-#[command(after_help = "\
+const EXAMPLES: &str = "\
 Examples:
-  proxlift train                                        the paper's network, on built-in pictures
-  proxlift train --data photos/ --test kodak/           on your pictures, scored on others
-  proxlift train --data photos/ --sigma 25/255 --channels 3 --epochs 100
-  proxlift train --preset paper                         lifted Bregman as printed: backtracking
-  proxlift train --metric gauss-newton --rate backtracking  the same in a variable metric
-  proxlift train --trainer adam                         back-propagation, to compare
-  proxlift train --trainer sgd --rate grid              the paper's SGD: the best rate of a grid
-  proxlift train --config runs/lb-1/config.toml         the same run again, to the bit
-  proxlift train --config mine.toml --seed 2            a file of settings; flags win over it
-  proxlift train --resume runs/lb-1                     go on after Ctrl-C, a crash or a power cut
+  proxlift train                                  the paper's network
+  proxlift train --data photos/ --test kodak/     your own pictures
+  proxlift train --from best --data photos/       adapt the built-in network
+  proxlift train --channels 3 --sigma 25/255      colour pictures
+  proxlift train --preset paper                   LB-FB as the paper prints it
+  proxlift train --preset adam                    back-propagation
+  proxlift train --preset sgd --rate grid         SGD, the best rate of a grid
+  proxlift train --config mine.toml --seed 2      settings of a file; flags win
+  proxlift train --config runs/lb-1/config.toml   the same run, bit for bit
+  proxlift train --resume runs/lb-1               after Ctrl-C or a power cut";
 
-In a file, the keys are the names of the flags: depth = 15, fresh-noise = false, rate = \"backtracking\".
-Ctrl-C stops after the epoch with a checkpoint; twice stops at once. A crash costs about 5 seconds of work, or one
-epoch where epochs are longer. Resumed runs reach the same bits as those that were never stopped.
-The best model is chosen on pictures held out of --data, never on those of --test.")]
+const MORE: &str = "\
+In a file, the keys are the names of the flags:
+  depth = 15
+  fresh-noise = false
+  rate = \"backtracking\"
+
+Ctrl-C stops after the epoch with a checkpoint; twice stops at once. A crash
+costs about 5 seconds of work, or one epoch where epochs are longer. A resumed
+run reaches the same bits as one that was never stopped. model.safetensors is
+chosen on pictures held out of --data, never on those of --test.";
+
+/// Train a network to remove noise.
+///
+/// Without arguments, the network of the paper is trained on built-in pictures in about a minute, by lifted Bregman. A
+/// run keeps everything in a folder: config.toml (repeats it), history.jsonl, checkpoint/ (to resume from),
+/// model.safetensors (the best on held-out pictures), last.safetensors, before-after.png, training.svg and result.json.
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\nMore flags: --help"))]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{MORE}"))]
 pub struct Arguments {
-    /// A TOML file of settings; flags win over it
+    /// TOML file of settings; flags win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Go on with the run in this folder, with its settings; only --threads may be given too
+    /// Resume the run in this folder, with its settings; only --threads may be given too
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     resume: Option<PathBuf>,
-    /// Stop after epoch N with a checkpoint, as Ctrl-C would
-    #[arg(long, value_name = "N", help_heading = "Run")]
-    stop_after: Option<usize>,
+    /// Print one JSON object at the end instead of the table
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
-    settings: Settings,
+    settings: Flags,
+    /// Stop after epoch N with a checkpoint, as Ctrl-C would
+    #[arg(long, value_name = "N", help_heading = "Run", hide_short_help = true)]
+    stop_after: Option<usize>,
 }
 
 /// Settles the settings, then trains in a pool of threads.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let told = &arguments.settings;
-    let (told, stopped) = match (&arguments.resume, &arguments.config) {
+    let given = arguments.settings.0.clone();
+    let (given, folder) = match (&arguments.resume, &arguments.config) {
         (Some(path), _) => {
-            if let Some(name) = told.table()?.keys().find(|name| *name != "threads") {
-                return Err(Error::invalid(format!(
-                    "--resume goes on with the settings of the run: leave out --{name}"
-                ))
-                .into());
+            if let Some(other) = given.given().find(|setting| setting.field != "threads") {
+                let reason = format!("--resume uses the settings of the run: leave out --{}", other.name());
+                return Err(Error::invalid(reason).into());
             }
-            let (folder, kept, checkpoint) = Folder::resume(path)?;
-            (told.over(&kept)?, Some((folder, checkpoint)))
+            let (folder, kept) = Folder::resume(path)?;
+            (given.over(kept), Some(folder))
         }
-        (None, Some(path)) => (told.over(&Settings::load(path)?)?, None),
-        (None, None) => (told.clone(), None),
+        (None, Some(path)) => (given.over(file::load(path)?), None),
+        (None, None) => (given, None),
     };
-    let config = Config::resolve(&told)?;
+    let config = Config::resolve(&given)?;
     // Settings that contradict each other are refused before any picture is read or painted.
-    build::trainer(&config, &build::network(&config)?, 1)?;
-    let run = Run { config, out: told.out, stopped, stop_after: arguments.stop_after };
-    pool(told.threads)?.install(|| run.work())
+    let network = config.network()?;
+    pool(given.threads)?.install(|| work(arguments, config, network, given.out, folder))
 }
 
-struct Run {
-    config: Config,
+fn work(
+    arguments: &Arguments,
+    mut config: Config,
+    network: Network<f32>,
     out: Option<PathBuf>,
-    stopped: Option<(Folder, Option<Checkpoint>)>,
-    stop_after: Option<usize>,
-}
-
-impl Run {
-    fn work(self) -> Result<()> {
-        let Self { mut config, out, stopped, stop_after } = self;
-        let data = Data::load(&mut config)?;
-        let (folder, checkpoint) = stopped.unzip();
-        let checkpoint = checkpoint.flatten();
-        let network = build::network(&config)?;
-        if let (Some(folder), Some(checkpoint), Rate::Value(_) | Rate::Backtracking) =
-            (&folder, &checkpoint, config.rate)
-        {
-            check_settings(folder, checkpoint, &config.fingerprint()?)?;
-        }
-        let first = checkpoint.as_ref().map(|c| c.record.clone()).unwrap_or_default();
-        announce(&config, &data, build::trainer(&config, &network, 1)?.as_ref(), &first)?;
-        let folder = match folder {
-            Some(folder) => folder,
-            None => Folder::create(out.as_deref(), &config.name, &config.to_toml()?)?,
-        };
-        interrupt::listen();
-        let ended = match config.rate {
-            Rate::Grid => grid::search(&mut config, &data, &folder, stop_after)?,
-            _ => session(&config, &data, &folder, checkpoint, stop_after)?,
-        };
-        match ended {
-            Ended::Done { best, trainer } => report::finish(&config, &data, &folder, best, &trainer),
-            Ended::Stopped { epoch } => {
-                output::note(format_args!(
-                    "stopped after epoch {epoch} of {}; go on with: proxlift train --resume {}",
-                    config.epochs,
-                    folder.root().display()
-                ));
-                if interrupt::asked() {
-                    std::process::exit(interrupt::EXIT_CODE);
-                }
-                Ok(())
-            }
-        }
+    folder: Option<Folder>,
+) -> Result<()> {
+    let data = Data::load(&mut config)?;
+    let folder = match folder {
+        Some(folder) => folder,
+        None => Folder::create(out.as_deref(), &config.name, &file::text(&config)?)?,
+    };
+    interrupt::listen();
+    let material = Material { data: &data, network, stop_after: arguments.stop_after };
+    let outcome = match config.grid.clone() {
+        Some(grid) => grid::search(&mut config, &grid, &material, &folder, arguments.json)?,
+        None => train_in(&folder, &config, &material, |session| announce(session, &data))?,
+    };
+    let Some(epoch) = outcome.stopped else {
+        return report::finish(&config, &data, &folder, &outcome, arguments.json);
+    };
+    if arguments.json {
+        output::json(&json!({"folder": folder.root(), "stopped_after": epoch}))?;
     }
-}
-
-/// How a session ended.
-enum Ended {
-    /// All epochs are done.
-    Done {
-        /// The best PSNR on the held-out pictures, and its epoch.
-        best: Option<(f64, usize)>,
-        /// The trainer, in a line.
-        trainer: String,
-    },
-    /// It was stopped after an epoch.
-    Stopped {
-        /// The epoch.
-        epoch: usize,
-    },
-}
-
-/// Trains with one rate in one folder, from the start or from a checkpoint.
-fn session(
-    config: &Config,
-    data: &Data,
-    folder: &Folder,
-    checkpoint: Option<Checkpoint>,
-    stop_after: Option<usize>,
-) -> proxlift::Result<Ended> {
-    let fingerprint = config.fingerprint()?;
-    let mut network = build::network(config)?;
-    let mut trainer = build::trainer(config, &network, data.patches.len())?;
-    let mut first = EpochRecord::default();
-    if let Some(checkpoint) = &checkpoint {
-        check_settings(folder, checkpoint, &fingerprint)?;
-        network = checkpoint.network.clone();
-        first = checkpoint.record.clone();
-        trainer.restore(&checkpoint.state).map_err(|e| Error::file(folder.root(), e.to_string()))?;
-        folder.rewind(first.epoch)?;
-        let root = folder.root().display();
-        output::note(format_args!("going on after epoch {} of {root}", first.epoch));
+    output::note(format_args!(
+        "stopped after epoch {epoch} of {}; resume with: proxlift train --resume {}",
+        config.plan.epochs,
+        folder.root().display()
+    ));
+    if interrupt::asked() {
+        std::process::exit(interrupt::EXIT_CODE);
     }
-    let described = trainer.describe();
-    let provenance = provenance(config, data, &described, &fingerprint);
-    let mut watch =
-        Watch::new(config, folder, data, fingerprint, provenance, checkpoint.as_ref(), stop_after);
-    drop(checkpoint);
-    let plan = plan(config, config.epochs);
-    train(&Cpu::new(), &mut network, trainer.as_mut(), &data.patches, &plan, &first, &mut watch)?;
-    Ok(match watch.stopped() {
-        Some(epoch) => Ended::Stopped { epoch },
-        None => Ended::Done { best: watch.best(), trainer: described },
-    })
-}
-
-/// Refuses a checkpoint of other settings than those of its folder.
-fn check_settings(folder: &Folder, checkpoint: &Checkpoint, fingerprint: &str) -> proxlift::Result<()> {
-    if checkpoint.settings == fingerprint {
-        return Ok(());
-    }
-    let reason = "the checkpoint is of other settings than this config.toml: restore the file";
-    Err(Error::file(folder.path("config.toml"), reason))
-}
-
-/// How `config` runs through its patches.
-pub(crate) fn plan(config: &Config, epochs: usize) -> Plan {
-    Plan {
-        epochs,
-        batch: config.batch,
-        last_batch: config.last_batch,
-        order: Order::Shuffled(config.seed),
-        fresh_noise: config.settings.fresh_noise == Some(true),
-        fresh_places: config.settings.fresh_places == Some(true),
-    }
-}
-
-fn provenance(config: &Config, data: &Data, trainer: &str, fingerprint: &str) -> Provenance {
-    let patches = format!("{} of {2} x {2} pixels from {}", data.patches.len(), data.described, config.patch);
-    Provenance::from([
-        ("trainer".into(), trainer.into()),
-        ("data".into(), patches),
-        ("batch".into(), config.batch.to_string()),
-        ("seed".into(), config.seed.to_string()),
-        ("settings".into(), fingerprint.into()),
-        ("program".into(), format!("proxlift {}", env!("CARGO_PKG_VERSION"))),
-    ])
+    Ok(())
 }

@@ -1,18 +1,20 @@
 //! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
 
-use super::config::Config;
+use super::announce::duration;
 use super::data::{Data, centre};
-use super::folder::Folder;
-use super::watch::{BEST, LAST, TEST_SEED};
+use super::folder::{Entry, Folder, LAST, MODEL};
+use super::session::Outcome;
+use super::watch::TEST_SEED;
 use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
 use crate::output;
-use crate::scores::{Score, Scores, score};
+use crate::scores::{Score, score};
 use proxlift::Denoiser;
 use proxlift::evaluation::Summary;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::Model;
+use proxlift::training::Config;
 use serde_json::json;
 
 const SHEET: &str = "before-after.png";
@@ -28,19 +30,83 @@ pub fn finish(
     config: &Config,
     data: &Data,
     folder: &Folder,
-    best: Option<(f64, usize)>,
-    trainer: &str,
+    outcome: &Outcome,
+    json: bool,
 ) -> anyhow::Result<()> {
-    let model = Model::load(folder.path(if best.is_some() { BEST } else { LAST }))?;
-    let network = Denoiser::from(model.network);
+    let best = outcome.best;
+    let path = folder.path(if best.is_some() { MODEL } else { LAST });
+    let network = Denoiser::from(Model::load(&path)?.network);
     let variation = Denoiser::total_variation().sigma(config.sigma);
     let trained = score(&network, &data.test, config.sigma, TEST_SEED)?;
-    let plain = score(&variation, &data.test, config.sigma, TEST_SEED)?;
+    let of = |denoiser: Denoiser| {
+        let scores = score(&denoiser, &data.test, config.sigma, TEST_SEED)?;
+        Ok::<_, proxlift::Error>((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean))
+    };
+    let mean = |of: fn(&Score) -> f64| trained.summary(of).mean;
+    let rows = [
+        ("noisy", (mean(|s| s.noisy_psnr), mean(|s| s.noisy_ssim))),
+        ("total variation", of(variation.clone())?),
+        ("best (built in)", of(Denoiser::best().sigma(config.sigma))?),
+        ("network", (mean(|s| s.psnr), mean(|s| s.ssim))),
+    ];
 
     io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
     let history = folder.history()?;
-    let (level, _) = data.validation.score(&variation)?;
-    let course = |f: &dyn Fn(&super::folder::Entry) -> Option<f64>| {
+    let level = data.validation.score(&variation)?.0;
+    folder.write(PLOT, course(config, &history, level, outcome).as_bytes())?;
+
+    let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
+    let scores: serde_json::Map<_, _> = rows
+        .iter()
+        .map(|(name, (psnr, ssim))| {
+            let name = name.replace(' ', "_").replace(['(', ')'], "");
+            (name, json!({"psnr": psnr, "ssim": ssim}))
+        })
+        .collect();
+    let spread: Summary = trained.summary(|s| s.psnr);
+    let result = json!({
+        "folder": folder.root(),
+        "model": path,
+        "trainer": outcome.trainer,
+        "test": data.test_described,
+        "images": spread.count,
+        "scores": scores,
+        "psnr_std": spread.std,
+        "epochs": last.epoch,
+        "training_seconds": last.seconds,
+        "best_epoch": best.map(|(_, epoch)| epoch),
+        "best_held_out_psnr": best.map(|(psnr, _)| psnr),
+    });
+    folder.finish(&result)?;
+
+    if json {
+        output::json(&result)?;
+    } else {
+        let which = best.map_or(String::new(), |(_, epoch)| format!(", network of epoch {epoch}"));
+        output::line(format_args!("On {}, sigma {:.4}{which}:", data.test_described, config.sigma))?;
+        output::line(format_args!("{:<16} {:>10} {:>10}", "", "PSNR (dB)", "SSIM"))?;
+        for (name, (psnr, ssim)) in rows {
+            output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
+        }
+    }
+    output::note(format_args!("trained for {}", duration(last.seconds)));
+    output::note(format_args!("model     {}", path.display()));
+    output::note(format_args!("pictures  {} (clean, noisy, denoised)", folder.path(SHEET).display()));
+    output::note(format_args!("course    {}", folder.path(PLOT).display()));
+    output::note(format_args!("use it    proxlift denoise PHOTO --model {}", path.display()));
+    let behind = rows[2].1.0 - rows[3].1.0;
+    if behind > 0.0 {
+        output::note(format_args!(
+            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:"
+        ));
+        output::note("          proxlift train --from best --data DIR");
+    }
+    Ok(())
+}
+
+/// The training loss and the score on held-out pictures, epoch by epoch; total variation scores `level` on these.
+fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> String {
+    let points = |f: &dyn Fn(&Entry) -> Option<f64>| {
         history.iter().filter_map(|entry| Some((entry.record.epoch as f64, f(entry)?))).collect()
     };
     let panel = |title: &str, unit: &str, points: Vec<(f64, f64)>, style, level| Panel {
@@ -48,16 +114,16 @@ pub fn finish(
         x: Axis::new("epoch", Scale::Linear),
         y: Axis::new(unit, Scale::Auto),
         // The dot is on the network that was kept.
-        lines: vec![Line { mark: best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
+        lines: vec![Line { mark: outcome.best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
         level,
     };
-    let loss = course(&|entry| Some(entry.record.loss));
-    let psnr = course(&|entry| entry.psnr);
+    let loss = points(&|entry| Some(entry.record.loss));
+    let psnr = points(&|entry| entry.psnr);
     let level = Some((level, "total variation".to_string()));
     let sizes = config.architecture;
     let chart = Chart {
         title: format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma),
-        subtitle: trainer.into(),
+        subtitle: outcome.trainer.clone(),
         caution: None,
         legend: Vec::new(),
         panels: vec![
@@ -67,45 +133,7 @@ pub fn finish(
         columns: 2,
         frame: (400.0, 260.0),
     };
-    folder.write(PLOT, chart.draw().as_bytes())?;
-
-    let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
-    let mean = |scores: &Scores, of: fn(&Score) -> f64| scores.summary(of).mean;
-    let rows = [
-        ("noisy", mean(&trained, |s| s.noisy_psnr), mean(&trained, |s| s.noisy_ssim)),
-        ("total variation", mean(&plain, |s| s.psnr), mean(&plain, |s| s.ssim)),
-        ("network", mean(&trained, |s| s.psnr), mean(&trained, |s| s.ssim)),
-    ];
-    let scores: serde_json::Map<_, _> = rows
-        .iter()
-        .map(|(name, psnr, ssim)| (name.replace(' ', "_"), json!({"psnr": psnr, "ssim": ssim})))
-        .collect();
-    let spread: Summary = trained.summary(|s| s.psnr);
-    folder.finish(&json!({
-        "trainer": trainer,
-        "test": data.test_described,
-        "images": spread.count,
-        "scores": scores,
-        "psnr_std": spread.std,
-        "epochs": last.epoch,
-        "training_seconds": last.seconds,
-        "best_epoch": best.map(|(_, epoch)| epoch),
-        "best_held_out_psnr": best.map(|(psnr, _)| psnr),
-    }))?;
-
-    let which = best.map_or(String::new(), |(_, epoch)| format!(", network of epoch {epoch}"));
-    output::line(format_args!("On {}, sigma {:.4}{which}:", data.test_described, config.sigma))?;
-    output::line(format_args!("{:<16} {:>10} {:>10}", "", "PSNR (dB)", "SSIM"))?;
-    for (name, psnr, ssim) in rows {
-        output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
-    }
-    let shown = |name: &str| folder.path(name).display().to_string();
-    output::note(format_args!("trained for {}", super::announce::duration(last.seconds)));
-    output::note(format_args!("model     {}", shown(if best.is_some() { BEST } else { LAST })));
-    output::note(format_args!("pictures  {} (clean, noisy, denoised)", shown(SHEET)));
-    output::note(format_args!("course    {}", shown(PLOT)));
-    output::note(format_args!("try it    proxlift denoise PHOTO --model {}", shown(BEST)));
-    Ok(())
+    chart.draw()
 }
 
 /// Clean, noisy and denoised, side by side; a row for each picture.

@@ -25,21 +25,20 @@
 //! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
 
 use crate::Real;
+use crate::named::named;
 
-/// What a network is unrolled from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unrolling {
-    /// Dual forward-backward, the paper's.
-    #[default]
-    DualForwardBackward,
-    /// Its inertial version.
-    Inertial,
-    /// Chambolle-Pock.
-    ChambollePock,
-    /// Chambolle-Pock accelerated by the strong convexity of the data term.
-    #[serde(alias = "strongly-convex")]
-    ChambollePockAccelerated,
+named! {
+    /// The algorithm that a network is unrolled from.
+    pub enum Unrolling ("unrolled algorithm") {
+        /// Dual forward-backward, the paper's.
+        DualForwardBackward = "dual-forward-backward",
+        /// Its inertial version: momentum on the features.
+        Inertial = "inertial",
+        /// Chambolle-Pock: memory and extrapolation on the image.
+        ChambollePock = "chambolle-pock",
+        /// Chambolle-Pock, accelerated by the strong convexity of the data term.
+        ChambollePockAccelerated = "chambolle-pock-accelerated" | "strongly-convex",
+    }
 }
 
 /// What the layers of an unrolling remember.
@@ -96,17 +95,6 @@ impl Unrolling {
             features: self == Self::Inertial,
             images: matches!(self, Self::ChambollePock | Self::ChambollePockAccelerated),
         }
-    }
-}
-
-impl std::fmt::Display for Unrolling {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::DualForwardBackward => "dual forward-backward",
-            Self::Inertial => "inertial dual forward-backward",
-            Self::ChambollePock => "Chambolle-Pock",
-            Self::ChambollePockAccelerated => "accelerated Chambolle-Pock",
-        })
     }
 }
 

@@ -25,6 +25,16 @@ pub enum Rule {
     Lifted(Mu),
 }
 
+impl Rule {
+    /// Checks that its numbers are in range.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn validate(self) -> Result<()> {
+        if let Self::Lifted(mu) = self { mu.validate() } else { Ok(()) }
+    }
+}
+
 /// The weight of the loss in `E` over a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mu {
@@ -92,9 +102,7 @@ impl GradientDescent {
         constraint: Constraint,
         seed: u64,
     ) -> Result<Self> {
-        if let Rule::Lifted(mu) = rule {
-            mu.validate()?;
-        }
+        rule.validate()?;
         Ok(Self {
             rule,
             descent,

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::field::Field;
 use crate::network::Network;
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// How long and in which order to train.
@@ -78,16 +79,64 @@ pub enum Go {
     Stop,
 }
 
-/// Who watches a training: progress bars, scores, checkpoints. Its time does not count as training.
+/// How far a training is after a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The epoch that the batch belongs to, from 1.
+    pub epoch: usize,
+    /// Samples visited since the start, as often as they were.
+    pub done: usize,
+    /// Samples to be visited in all epochs.
+    pub all: usize,
+    /// The mean loss of the batch.
+    pub loss: f64,
+}
+
+/// Numbers that an observer wants to find again in a checkpoint, such as the best score so far.
+pub type Notes = BTreeMap<String, f64>;
+
+/// Who watches a training: progress bars, scores. Its time does not count as training.
+///
+/// A closure that takes an [`EpochRecord`] is one, and so is `()`.
 pub trait Observer {
-    /// A batch is done: `done` of `all` batches, with the mean loss of its samples.
-    fn batch(&mut self, done: usize, all: usize, loss: f64);
+    /// An epoch begins, counted from 1.
+    fn begin(&mut self, epoch: usize) {
+        let _ = epoch;
+    }
+
+    /// A batch is done.
+    fn batch(&mut self, progress: &Progress) {
+        let _ = progress;
+    }
 
     /// An epoch is done.
     ///
     /// # Errors
     /// Whatever keeps the observer from its work; the training ends with it.
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
+
+    /// A [`Session`](super::Session) is about to write a checkpoint, and asks what is to be kept in it; none if it should
+    /// not be written.
+    ///
+    /// # Errors
+    /// As [`Observer::epoch`].
+    fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
+        let _ = (record, network);
+        Ok(Some(Notes::new()))
+    }
+}
+
+impl Observer for () {
+    fn epoch(&mut self, _: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
+        Ok(Go::On)
+    }
+}
+
+impl<F: FnMut(&EpochRecord)> Observer for F {
+    fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
+        self(record);
+        Ok(Go::On)
+    }
 }
 
 /// Trains `network` from epoch `first.epoch` on (a record of zeros at the start) to the end of the plan.
@@ -108,13 +157,13 @@ pub fn train(
     let size = patches.spec().size;
     let grid = architecture.grid(size, size)?;
     let mut batches = Batches::new(patches.len(), plan.order)?;
-    let in_epochs = |epochs: usize| (0..epochs).map(|e| patches.len().div_ceil(plan.batch_of(e))).sum();
-    let all: usize = in_epochs(plan.epochs);
-    let mut done: usize = in_epochs(first.epoch);
+    let all = patches.len() * plan.epochs;
+    let mut done = patches.len() * first.epoch;
     let mut seconds = first.seconds;
     let mut first_loss = None;
     let (mut x, mut z) = (Vec::new(), Vec::new());
     for epoch in first.epoch..plan.epochs {
+        observer.begin(epoch + 1);
         let start = Instant::now();
         let mut record =
             EpochRecord { epoch: epoch + 1, least_step: f64::INFINITY, ..EpochRecord::default() };
@@ -139,14 +188,14 @@ pub fn train(
             now.indices.extend_from_slice(indices);
             let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;
             let report = trainer.step(engine, network, &now, epochs / plan.epochs as f64)?;
-            done += 1;
+            done += indices.len();
             let loss = report.loss / indices.len() as f64;
             let usual = first_loss.get_or_insert(loss).max(1.0);
             if !loss.is_finite() || loss > DIVERGED * usual {
                 return Err(Error::Diverged { epoch: epoch + 1 });
             }
             add(&mut record, &report);
-            observer.batch(done, all, loss);
+            observer.batch(&Progress { epoch: epoch + 1, done, all, loss });
             batch = Some(now);
         }
         let mut weights = network.theta.iter().flat_map(|theta| theta.weights());

@@ -2,6 +2,7 @@
 
 pub mod backtracking;
 mod blocks;
+pub mod checkpoint;
 pub mod constraint;
 pub mod descent;
 pub mod driver;
@@ -12,15 +13,22 @@ pub mod lifted;
 mod norms;
 pub mod optimiser;
 pub mod options;
+pub mod session;
+pub mod setup;
 pub mod trainer;
 
+pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
 pub use descent::{GradientDescent, Mu, Rule};
-pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Observer, Plan, train};
+pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use grid::{Trial, best_trial, search_rates};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted};
 pub use norms::TrackedNorms;
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
 pub use options::{Auxiliary, Options, Order, ThetaSteps, UStep};
+pub use session::{Ended, Session};
+pub use setup::{
+    Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Setting, Settings, Start, StepRule,
+};
 pub use trainer::{Batch, Report, Snapshot, Trainer};

@@ -3,60 +3,60 @@
 use super::constraint::Constraint;
 use super::descent::Mu;
 use super::optimiser::Metric;
+use crate::named::named;
 use crate::network::Network;
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
 
-/// How the auxiliary variables `u` of a sample start at a visit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Auxiliary {
-    /// At the network's own forward pass.
-    #[default]
-    Anchored,
-    /// Where the last visit to the sample left them; needs memory for all samples.
-    Persistent,
+named! {
+    /// Where the auxiliary variables `u` of a sample start at a visit.
+    pub enum Auxiliary ("start of u") {
+        /// At the network's own forward pass.
+        Anchored = "anchored",
+        /// Where the last visit to the sample left them; needs memory for all samples.
+        Persistent = "persistent",
+    }
 }
 
-/// The order in which the blocks take their steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`: the error of the output reaches every layer.
-    #[default]
-    Sweep,
-    /// All of `theta` at once, then all of `u`, as the paper prints it.
-    Simultaneous,
+named! {
+    /// The order in which the blocks take their steps.
+    pub enum Order ("order") {
+        /// From the last layer to the first, so that the error of the output reaches every layer.
+        ///
+        /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`.
+        Sweep = "sweep",
+        /// All parameters at once, then all auxiliary variables, as the paper prints it.
+        Simultaneous = "simultaneous",
+    }
 }
 
-/// How long the `u` steps of the sweep are. The simultaneous order finds one for all blocks by backtracking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UStep {
-    /// The inverse of the block's Lipschitz constant, which is known: 1/2, or less for the last block.
-    #[default]
-    Closed,
-    /// As long as the majorant of each sample allows.
-    Backtracked,
-    /// To the minimiser of `B(u_k, v_k)` plus the linearised rest, `s(v_k - back_k)`, a step of 1, which lets the whole
-    /// error through to the layers below (a step of 1/2 lets half of it through, layer by layer).
-    ///
-    /// `B` is 1-strongly convex and the rest has Lipschitz constant `||I - tau L L*||^2 <= 1`, so `E` cannot rise; for
-    /// the last block the constant is `mu ||L_K||^2`, and the step its inverse where that is above 1. But a step of 1
-    /// need not make `E` fall by a fixed share of its length squared, which the convergence proof of block-coordinate
-    /// forward-backward asks for: that theory covers steps below 1, not this one.
-    Minimiser,
+named! {
+    /// How long the `u` steps of the sweep are. The simultaneous order finds one for all blocks by backtracking.
+    pub enum UStep ("u step") {
+        /// The inverse of the block's Lipschitz constant, which is known: 1/2, or less for the last block.
+        Closed = "closed",
+        /// As long as the majorant of each sample allows.
+        Backtracked = "backtracked",
+        /// To the minimiser of the linearised block: a step of 1, which lets the whole error through to the layers below.
+        ///
+        /// The block is `B(u_k, v_k)` plus the linearised rest, its minimiser `s(v_k - back_k)`. A step of 1/2 would let
+        /// half of the error through, layer by layer.
+        ///
+        /// `B` is 1-strongly convex and the rest has Lipschitz constant `||I - tau L L*||^2 <= 1`, so `E` cannot rise;
+        /// for the last block the constant is `mu ||L_K||^2`, and the step its inverse where that is above 1. But a step
+        /// of 1 need not make `E` fall by a fixed share of its length squared, which the convergence proof of
+        /// block-coordinate forward-backward asks for: that theory covers steps below 1, not this one.
+        Minimiser = "minimiser",
+    }
 }
 
-/// Whether the layers share a parameter step in the sweep. In the simultaneous order they always do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ThetaSteps {
-    /// A step for each layer.
-    #[default]
-    Layer,
-    /// One for all layers: it grows once in a sweep and shrinks at each layer that refuses it.
-    Global,
+named! {
+    /// Whether the layers share a parameter step in the sweep. In the simultaneous order they always do.
+    pub enum ThetaSteps ("choice of parameter steps") {
+        /// A step for each layer.
+        Layer = "layer",
+        /// One for all layers: it grows once in a sweep and shrinks at each layer that refuses it.
+        Global = "global",
+    }
 }
 
 /// The settings of [`LbFb`](super::LbFb).
@@ -143,11 +143,7 @@ impl Options {
 impl std::fmt::Display for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Options { mu, auxiliary, order, metric, theta_steps, u_step, inner, constraint } = *self;
-        let u = match auxiliary {
-            Auxiliary::Anchored => "anchored",
-            Auxiliary::Persistent => "persistent",
-        };
-        write!(f, "lifted Bregman, {mu}, u {u}, ")?;
+        write!(f, "lifted Bregman, {mu}, u {auxiliary}, ")?;
         match order {
             Order::Simultaneous => write!(f, "simultaneous steps by backtracking")?,
             Order::Sweep => {

@@ -55,70 +55,50 @@ impl Trainer for SignDescent {
 
 mod tests {
     use super::*;
-    use proxlift::dataset::{ImageSet, Order, PatchSpec, Patches};
+    use proxlift::dataset::ImageSet;
     use proxlift::engine::Cpu;
     use proxlift::image::Channels;
-    use proxlift::network::Architecture;
-    use proxlift::training::{EpochRecord, Go, Observer, Plan, train};
-    use std::sync::Arc;
+    use proxlift::training::{Checkpoint, Config, Ended, EpochRecord, Go, Observer, Session, Settings};
 
-    /// Keeps the losses, and after `stop` epochs ends with what a checkpoint would hold.
+    /// Keeps the losses, and stops after an epoch.
     #[derive(Default)]
     struct Watch {
         losses: Vec<f64>,
         stop: Option<usize>,
-        kept: Option<(EpochRecord, Network<f32>, Snapshot)>,
     }
 
     impl Observer for Watch {
-        fn batch(&mut self, _: usize, _: usize, _: f64) {}
-
-        fn epoch(
-            &mut self,
-            record: &EpochRecord,
-            network: &Network<f32>,
-            trainer: &dyn Trainer,
-        ) -> Result<Go> {
+        fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
             self.losses.push(record.loss);
-            if self.stop != Some(record.epoch) {
-                return Ok(Go::On);
-            }
-            let mut state = Snapshot::default();
-            trainer.save(&mut state);
-            self.kept = Some((record.clone(), network.clone(), state));
-            Ok(Go::Stop)
+            Ok(if self.stop == Some(record.epoch) { Go::Stop } else { Go::On })
         }
     }
 
     #[test]
     fn it_trains_and_resumes_to_the_same_bits() {
+        let settings = Settings { depth: Some(4), features: Some(6), epochs: Some(8), ..Settings::default() };
+        let settings = Settings { patch: Some(16), count: Some(64), fresh_noise: Some(false), ..settings };
+        let config = Config::resolve(&settings).unwrap();
         let images = ImageSet::embedded_train(16, 32, Channels::Grey, 0).unwrap();
-        let spec = PatchSpec { size: 16, count: 64, augment: true, sigma: 0.1, levels: None, seed: 0 };
-        let patches = Patches::new(Arc::new(images), spec).unwrap();
-        let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels: 1 };
-        let start = Network::glorot(architecture, 0.1, 0).unwrap();
-        let plan = Plan {
-            epochs: 8,
-            batch: 4,
-            last_batch: 4,
-            order: Order::Shuffled(0),
-            fresh_noise: false,
-            fresh_places: false,
+        let patches = config.patches(images.into()).unwrap();
+        let new = || {
+            let network = config.network().unwrap();
+            let trainer = SignDescent::new(&network, 3e-3, 0);
+            Session::with_trainer(&config, network, &patches, Box::new(trainer))
         };
-        let run =
-            |mut network: Network<f32>, mut trainer: SignDescent, first: &EpochRecord, mut watch: Watch| {
-                train(&Cpu::new(), &mut network, &mut trainer, &patches, &plan, first, &mut watch).unwrap();
-                (network, watch)
-            };
-        let new = || SignDescent::new(&start, 3e-3, 0);
-        let (whole, watch) = run(start.clone(), new(), &EpochRecord::default(), Watch::default());
+        let (mut whole, mut watch) = (new(), Watch::default());
+        whole.run(&Cpu::new(), &mut watch).unwrap();
         assert!(watch.losses[7] < 0.8 * watch.losses[0], "{:?}", watch.losses);
 
-        let stop = Watch { stop: Some(3), ..Watch::default() };
-        let (_, stopped) = run(start.clone(), new(), &EpochRecord::default(), stop);
-        let (record, network, state) = stopped.kept.unwrap();
-        let mut trainer = new();
-        trainer.restore(&state).unwrap();
-        assert_eq!(run(network, trainer, &record, Watch::default()).0, whole);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint.safetensors");
+        let mut first = new();
+        first.keep_checkpoints(&path, "sign descent");
+        let stop = &mut Watch { stop: Some(3), ..Watch::default() };
+        assert_eq!(first.run(&Cpu::new(), stop).unwrap(), Ended::Stopped(3));
+        let mut second = new();
+        second.resume(Checkpoint::load(&path).unwrap()).unwrap();
+        assert_eq!(second.run(&Cpu::new(), &mut ()).unwrap(), Ended::Done);
+        assert_eq!(second.network(), whole.network());
     }
 }

@@ -21,34 +21,23 @@ pub use rate::{Rate, Schedule};
 use super::lifted::Lifted;
 use super::trainer::Snapshot;
 use crate::engine::Gradients;
+use crate::named::named;
 use crate::network::Network;
 use crate::{Error, Result};
 use gauss_newton::GaussNewton;
 use moments::Moments;
 
-/// The metric of the parameter blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// None: plain gradients.
-    #[default]
-    Euclidean,
-    /// One scale for each weight.
-    Diagonal,
-    /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated.
-    Kronecker,
-    /// A matrix for each layer.
-    GaussNewton,
-}
-
-impl std::fmt::Display for Metric {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Euclidean => "Euclidean",
-            Self::Diagonal => "diagonal",
-            Self::Kronecker => "Kronecker",
-            Self::GaussNewton => "Gauss-Newton",
-        })
+named! {
+    /// The metric of the parameter blocks.
+    pub enum Metric ("metric") {
+        /// None: plain gradients.
+        Euclidean = "euclidean",
+        /// One scale for each weight.
+        Diagonal = "diagonal",
+        /// One scale for each weight, in the basis where the entries of a layer's gradient are uncorrelated.
+        Kronecker = "kronecker",
+        /// A matrix for each layer.
+        GaussNewton = "gauss-newton",
     }
 }
 
@@ -66,11 +55,14 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// Checks that the numbers are in range.
+    /// Checks that the numbers are in range, and the metric is for this network.
     ///
     /// # Errors
     /// When they are not.
-    pub fn validate(&self) -> Result<()> {
+    pub fn validate(&self, network: &Network<f32>) -> Result<()> {
+        if self.metric == Metric::GaussNewton {
+            gauss_newton::check(network)?;
+        }
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
             if !(0.0..1.0).contains(&share) {
                 return Err(Error::invalid(format!("the {name} is {share}, but it must be in [0, 1[")));
@@ -109,11 +101,8 @@ impl Optimiser {
     /// # Errors
     /// When the settings are out of range, or the metric is not for this network.
     pub fn new(network: &Network<f32>, descent: Descent, seed: u64) -> Result<Self> {
-        descent.validate()?;
+        descent.validate(network)?;
         let gauss_newton = descent.metric == Metric::GaussNewton;
-        if gauss_newton {
-            gauss_newton::check(network)?;
-        }
         Ok(Self {
             descent,
             moments: Moments::new(network, descent.metric == Metric::Kronecker),

@@ -1,14 +1,16 @@
 //! Learning rates over a training.
 
+use crate::named::named;
 use std::f64::consts::PI;
 
-/// How the rate goes from the first batch to the last.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Schedule {
-    /// The same throughout.
-    Constant,
-    /// Half a cosine, from the full rate to zero.
-    Cosine,
+named! {
+    /// How the rate changes from the first batch to the last.
+    pub enum Schedule ("schedule") {
+        /// The same throughout.
+        Constant = "constant",
+        /// Half a cosine, down to zero.
+        Cosine = "cosine",
+    }
 }
 
 /// A rate and its schedule.

@@ -14,9 +14,9 @@
 //! `settings`, a name for everything the training depends on. The file is written beside its place, synced, and
 //! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one.
 
+use super::{EpochRecord, Snapshot};
 use crate::image::io::write_atomically;
 use crate::network::{Architecture, Network};
-use crate::training::{EpochRecord, Snapshot};
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ const FORMAT: &str = "proxlift checkpoint";
 pub struct Checkpoint {
     /// The network.
     pub network: Network<f32>,
-    /// What [`Trainer::save`](crate::training::Trainer::save) gave.
+    /// What [`Trainer::save`](super::Trainer::save) gave.
     pub state: Snapshot,
     /// The last epoch.
     pub record: EpochRecord,

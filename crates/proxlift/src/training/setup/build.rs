@@ -1,0 +1,104 @@
+//! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
+
+use super::choices::Start;
+use super::config::Config;
+use crate::dataset::{ImageSet, PatchSpec, Patches};
+use crate::model::{Model, Provenance};
+use crate::network::Network;
+use crate::training::trainer::Trainer;
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// Patches in an epoch, at least, unless their number is given.
+const LEAST_PATCHES: usize = 1000;
+
+impl Config {
+    /// The network that the training starts from.
+    ///
+    /// # Errors
+    /// When the settings make no network, or none that the method can train.
+    pub fn network(&self) -> Result<Network<f32>> {
+        let network = match &self.from {
+            Some(network) => network.clone(),
+            None => self.new_network()?,
+        };
+        network.validate()?;
+        self.method.validate(&network)?;
+        Ok(network)
+    }
+
+    fn new_network(&self) -> Result<Network<f32>> {
+        let all = &self.settings;
+        let start = match all.start.unwrap_or_default() {
+            Start::Random => Network::glorot,
+            Start::Cosines => Network::cosines,
+        };
+        let mut network = start(self.architecture, all.lambda.unwrap_or(0.0), self.seed)?;
+        if let Some(knots @ 2..) = all.knots {
+            network = network.with_knots(knots);
+        }
+        network.bounded = all.bounded == Some(true);
+        network.border = all.border.unwrap_or(0);
+        network.validate()?;
+        if self.constraint.tied {
+            let first = network.theta[1].clone();
+            network.theta.fill(first);
+        }
+        if self.constraint.zero_mean {
+            network = network.centered(self.seed);
+        }
+        let scale = all.step_scale.unwrap_or(1.0) as f32;
+        Ok(network.unrolled(all.unrolling.unwrap_or_default(), scale, self.seed))
+    }
+
+    /// The trainer of `network`, for `samples` patches.
+    ///
+    /// # Errors
+    /// When the method cannot train the network.
+    pub fn trainer(&self, network: &Network<f32>, samples: usize) -> Result<Box<dyn Trainer + Send>> {
+        self.method.trainer(network, self.constraint, samples, self.seed)
+    }
+
+    /// The patches of `images`; without a number in the settings one for each image, but at least 1000.
+    ///
+    /// # Errors
+    /// When no image is large enough.
+    pub fn patches(&self, images: Arc<ImageSet>) -> Result<Patches> {
+        if images.channels().count() != self.architecture.channels {
+            return Err(Error::invalid(format!(
+                "the images have {} channels, but the network was made for {}",
+                images.channels().count(),
+                self.architecture.channels
+            )));
+        }
+        let spec = PatchSpec {
+            size: self.patch,
+            count: self.settings.count.unwrap_or(LEAST_PATCHES.max(images.len())),
+            augment: self.settings.augment == Some(true),
+            sigma: self.sigma as f32,
+            levels: self.settings.sigma_range.map(|range| range.map(|level| level as f32)),
+            seed: self.seed,
+        };
+        Patches::new(images, spec)
+    }
+
+    /// The network after `epoch` epochs, as a model.
+    pub fn model(&self, mut provenance: Provenance, epoch: usize, network: &Network<f32>) -> Model {
+        provenance.insert("epochs".into(), format!("{epoch} of {}", self.plan.epochs));
+        Model { network: network.clone(), sigma: self.sigma, provenance }
+    }
+
+    /// Bytes of `u` that are kept for `samples` patches: `n (K - 1) J pixels` floats, if any.
+    pub fn persistent_bytes(&self, samples: usize) -> usize {
+        let sizes = self.architecture;
+        let kept = if self.is_persistent() { samples } else { 0 };
+        kept * (sizes.depth - 1) * sizes.features * self.patch * self.patch * size_of::<f32>()
+    }
+
+    /// Bytes of one batch's variables, about: `z`, `x` and three fields for each layer.
+    pub fn batch_bytes(&self) -> usize {
+        let sizes = self.architecture;
+        let values = 2 * sizes.channels + 3 * sizes.depth * sizes.features;
+        self.plan.batch.max(self.plan.last_batch) * values * self.patch * self.patch * size_of::<f32>()
+    }
+}

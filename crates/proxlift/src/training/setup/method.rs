@@ -1,0 +1,85 @@
+//! What trains: from settings to a trainer. A new trainer is registered here.
+
+use super::choices::Algorithm;
+use super::settings::Settings;
+use crate::Result;
+use crate::network::Network;
+use crate::training::constraint::Constraint;
+use crate::training::descent::{GradientDescent, Mu, Rule};
+use crate::training::lbfb::LbFb;
+use crate::training::optimiser::{Descent, Rate};
+use crate::training::options::Options;
+use crate::training::trainer::Trainer;
+
+/// A trainer's kind, with all that it needs to know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Method {
+    /// Gradients by a rule, and steps of a known rate.
+    Descent(Rule, Descent),
+    /// LB-FB: steps by backtracking.
+    LbFb(Options),
+}
+
+/// Adam's memory of squares.
+const BETA2: f64 = 0.999;
+
+impl Method {
+    /// The method of all settings, for filters held to a constraint; without a rate it backtracks.
+    pub(super) fn new(all: &Settings, rate: Option<f64>, constraint: Constraint) -> Self {
+        let mu = Mu { start: all.mu.unwrap_or(1.0) as f32, schedule: all.mu_schedule.unwrap_or_default() };
+        let metric = all.metric.unwrap_or_default();
+        let Some(start) = rate else {
+            return Self::LbFb(Options {
+                mu,
+                auxiliary: all.u.unwrap_or_default(),
+                order: all.order.unwrap_or_default(),
+                metric,
+                theta_steps: all.theta_steps.unwrap_or_default(),
+                u_step: all.u_step.unwrap_or_default(),
+                inner: all.inner.unwrap_or(1),
+                constraint,
+            });
+        };
+        let rule = match all.trainer.unwrap_or_default() {
+            Algorithm::Lb => Rule::Lifted(mu),
+            Algorithm::Backprop => Rule::Backprop,
+        };
+        let descent = Descent {
+            metric,
+            momentum: all.momentum.unwrap_or(0.0) as f32,
+            beta2: all.beta2.unwrap_or(BETA2) as f32,
+            rate: Rate { start, schedule: all.schedule.unwrap_or_default() },
+        };
+        Self::Descent(rule, descent)
+    }
+
+    /// Checks that it can train `network`.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
+        match self {
+            Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),
+            Self::LbFb(options) => options.validate(network),
+        }
+    }
+
+    /// The trainer, for `samples` patches.
+    ///
+    /// # Errors
+    /// When it cannot train `network`.
+    pub(super) fn trainer(
+        &self,
+        network: &Network<f32>,
+        constraint: Constraint,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Box<dyn Trainer + Send>> {
+        Ok(match *self {
+            Self::Descent(rule, descent) => {
+                Box::new(GradientDescent::new(network, rule, descent, constraint, seed)?)
+            }
+            Self::LbFb(options) => Box::new(LbFb::new(network, options, samples, seed)?),
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Which settings go together: presets are adapted to what is given, and what would do nothing is refused, so that nobody
+//! believes that it did something.
+
+use super::choices::{Algorithm, Preset, StepRule};
+use super::settings::{LIFTED_BREGMAN, Settings};
+use crate::training::optimiser::Metric;
+use crate::training::options::{Auxiliary, Order, ThetaSteps, UStep};
+use crate::{Error, Result};
+
+/// The settings of a preset, changed where those that are `given` leave them no sense.
+pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
+    let algorithm = given.trainer.or(preset.trainer).unwrap_or_default();
+    if preset.trainer != Some(algorithm) {
+        preset = algorithm_of(algorithm.preset().settings()).over(preset);
+    }
+    if given.u == Some(Auxiliary::Persistent) {
+        (preset.fresh_noise, preset.fresh_places) = (Some(false), Some(false));
+    }
+    if algorithm != Algorithm::Lb {
+        return preset;
+    }
+    let needs_backtracking = given.u == Some(Auxiliary::Persistent)
+        || given.order == Some(Order::Simultaneous)
+        || given.metric == Some(Metric::Euclidean)
+        || given.theta_steps.is_some()
+        || matches!(given.u_step, Some(UStep::Closed | UStep::Backtracked));
+    let backtracks = preset.rate == Some(StepRule::Backtracking);
+    if needs_backtracking {
+        preset.rate = Some(StepRule::Backtracking);
+    } else if backtracks && (given.metric.is_some() || given.rate.is_some()) {
+        preset = steps_of(Preset::Lifted.settings()).over(preset);
+    }
+    if given.rate.or(preset.rate) == Some(StepRule::Backtracking) {
+        preset.metric = Some(Metric::Euclidean);
+    }
+    preset
+}
+
+/// How an algorithm takes its steps.
+fn steps_of(all: Settings) -> Settings {
+    let Settings { rate, schedule, momentum, beta2, metric, .. } = all;
+    Settings { rate, schedule, momentum, beta2, metric, ..Settings::default() }
+}
+
+/// The same, and what only lifted Bregman has.
+fn algorithm_of(all: Settings) -> Settings {
+    let Settings { mu, mu_schedule, u, order, inner, .. } = all;
+    Settings { mu, mu_schedule, u, order, inner, ..steps_of(all) }
+}
+
+/// All settings but those that the algorithm does not look at.
+pub(super) fn without_useless(mut all: Settings) -> Settings {
+    if all.trainer != Some(Algorithm::Lb) {
+        (all.mu, all.mu_schedule, all.u, all.order, all.inner) = (None, None, None, None, None);
+        (all.u_step, all.theta_steps) = (None, None);
+    }
+    if all.rate == Some(StepRule::Backtracking) {
+        (all.schedule, all.momentum, all.beta2) = (None, None, None);
+    }
+    if !has_squares(&all) {
+        all.beta2 = None;
+    }
+    if all.from.is_some() {
+        all.lambda = None;
+    }
+    all
+}
+
+/// Refuses settings among the `given` that would silently do nothing; `all` has the preset's too.
+///
+/// # Errors
+/// In a sentence that says which, and why.
+pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
+    let refuse = |reason: String| Err(Error::invalid(reason));
+    let backtracks = all.rate == Some(StepRule::Backtracking);
+    if all.trainer != Some(Algorithm::Lb) {
+        if let Some(setting) = given.given().find(|setting| setting.group == LIFTED_BREGMAN) {
+            return refuse(format!("--{} is for --trainer lb: leave it out", setting.name()));
+        }
+        if backtracks {
+            return refuse("backtracking is for --trainer lb: give a number as --rate".into());
+        }
+    }
+    let of_rates = given.given().find(|setting| ["schedule", "momentum", "beta2"].contains(&setting.field));
+    if let Some(setting) = of_rates.filter(|_| backtracks) {
+        return refuse(format!("--{} is for steps with a --rate, not for backtracking", setting.name()));
+    }
+    if all.rate != Some(StepRule::Grid) && (given.rate_grid.is_some() || given.grid_epochs.is_some()) {
+        return refuse(
+            "--rate-grid and --grid-epochs are for --rate grid: leave them or the rate out".into(),
+        );
+    }
+    if given.from.is_some() && given.start.is_some() {
+        return refuse("--start is for a new network: leave it or --from out".into());
+    }
+    if given.from.is_some() && given.lambda.is_some() {
+        tracing::warn!("--lambda does nothing beside --from: the model has its own thresholds");
+    }
+    if given.beta2.is_some() && !has_squares(all) {
+        return refuse("--beta2 is for the diagonal and Kronecker metrics: leave it out".into());
+    }
+    if all.trainer == Some(Algorithm::Lb) { check_steps(given, all, backtracks) } else { Ok(()) }
+}
+
+/// Whether the metric keeps a mean of squares.
+fn has_squares(all: &Settings) -> bool {
+    matches!(all.metric, Some(Metric::Diagonal | Metric::Kronecker))
+}
+
+/// Refuses steps of the blocks that the order or the rate does not leave open.
+fn check_steps(given: &Settings, all: &Settings, backtracks: bool) -> Result<()> {
+    let other_u_step = |than| given.u_step.is_some_and(|step| step != than);
+    let simultaneous = all.order == Some(Order::Simultaneous);
+    let reason = if !backtracks && all.u == Some(Auxiliary::Persistent) {
+        "persistent u is for --rate backtracking: give --u anchored, or leave the rate out"
+    } else if !backtracks && simultaneous {
+        "simultaneous steps are for --rate backtracking: give --order sweep, or leave the rate out"
+    } else if !backtracks && given.inner.is_some_and(|inner| inner > 1) {
+        "several --inner iterations are for --rate backtracking: leave them or the rate out"
+    } else if !backtracks && given.theta_steps.is_some() {
+        "--theta-steps is for --rate backtracking: a rate is the same for all layers"
+    } else if !backtracks && other_u_step(UStep::Minimiser) {
+        "with a --rate, u goes to its minimiser: give --rate backtracking, or leave --u-step out"
+    } else if simultaneous && other_u_step(UStep::Backtracked) {
+        "simultaneous steps of u are backtracked: leave --u-step out"
+    } else if simultaneous && given.theta_steps == Some(ThetaSteps::Layer) {
+        "simultaneous steps are the same for all layers: leave --theta-steps out"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(reason))
+}

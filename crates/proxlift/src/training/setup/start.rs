@@ -1,0 +1,76 @@
+//! A model to start from, instead of a new network.
+
+use super::choices::FilterConstraint;
+use super::settings::Settings;
+use crate::image::Channels;
+use crate::model::{BuiltIn, Model};
+use crate::network::Network;
+use crate::operator::Filters;
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Filters whose sums are below this have zero mean.
+const ZERO_SUM: f32 = 1e-4;
+
+/// A path that does not depend on where the program runs; names of built-in models stay.
+pub(super) fn absolute_model(path: &Path) -> Result<PathBuf> {
+    match path.to_str().and_then(BuiltIn::named) {
+        Some(_) => Ok(path.to_path_buf()),
+        None => std::path::absolute(path).map_err(Error::io(path)),
+    }
+}
+
+/// The network of a model, its thresholds adapted to the noise level; what the model is becomes part of `all` settings.
+///
+/// # Errors
+/// When there is no such model, or those that are `given` ask for another architecture.
+pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Settings) -> Result<Network<f32>> {
+    let channels = if given.channels == Some(3) { Channels::Rgb } else { Channels::Grey };
+    let Model { mut network, sigma, .. } = match path.to_str() {
+        Some(name) => Model::open(name, channels)?,
+        None => Model::load(path)?,
+    };
+    let own = settings_of(&network);
+    let asked = given.to_map();
+    for (name, own) in own.to_map() {
+        if let Some(asked) = asked.get(&name).filter(|asked| **asked != own) {
+            let reason = format!("this model has {name} {own}, but --{name} is {asked}: leave it out");
+            return Err(Error::file(path, reason));
+        }
+    }
+    let zero_mean = network.theta.iter().all(has_zero_sums);
+    let constraint = if zero_mean { FilterConstraint::ZeroMean } else { FilterConstraint::Free };
+    *all = own.over(Settings {
+        border: given.border.or(Some(network.border)),
+        sigma: given.sigma.or((sigma > 0.0).then_some(sigma)).or(all.sigma),
+        filter_constraint: given.filter_constraint.or(Some(constraint)),
+        ..std::mem::take(all)
+    });
+    network.border = all.border.unwrap_or(0);
+    if let Some(target) = all.sigma.filter(|target| sigma > 0.0 && *target > 0.0 && *target != sigma) {
+        network.scale_thresholds((target / sigma) as f32);
+    }
+    Ok(network)
+}
+
+/// The settings that make such a network.
+fn settings_of(network: &Network<f32>) -> Settings {
+    let sizes = network.architecture();
+    Settings {
+        depth: Some(sizes.depth),
+        features: Some(sizes.features),
+        kernel: Some(sizes.kernel),
+        channels: Some(sizes.channels),
+        knots: Some(if network.learns_activations() { network.pieces() } else { 0 }),
+        unrolling: Some(network.unrolling),
+        // The number that people write, not that of its 32 bits.
+        step_scale: network.step_scale.to_string().parse().ok(),
+        bounded: Some(network.bounded),
+        ..Settings::default()
+    }
+}
+
+fn has_zero_sums(theta: &Filters<f32>) -> bool {
+    let taps = theta.size() * theta.size();
+    theta.weights().chunks_exact(taps).all(|filter| filter.iter().sum::<f32>().abs() < ZERO_SUM)
+}
