@@ -39,7 +39,7 @@ fn numbers_without_meaning() {
     desk.grey("a.png");
     for command in [&["denoise", "a.png", "--method", "tv"][..], &["evaluate", "--method", "tv"]] {
         for value in ["-0.1", "NaN", "inf", "1/0", "25", "much"] {
-            desk.refuses(&[command, &["--sigma", value]].concat(), &["--sigma"]);
+            desk.refuses(&[command, &["--sigma", value]].concat(), &["sigma"]);
         }
         desk.refuses(&[command, &["--strength", "-1"]].concat(), &["--strength"]);
         desk.refuses(&[command, &["--lambda", "nan"]].concat(), &["--lambda"]);

@@ -120,7 +120,7 @@ fn inspect_shows_numbers_and_filters() {
         assert!(out.contains(word), "{word} in {out}");
     }
     let sheet = io::read(desk.path("sheet.png")).unwrap();
-    assert_eq!(sheet.image.shape(), (3, 5 * 26 + 2, 6 * 26 + 2));
+    assert_eq!(sheet.image.shape(), (3, 5 * 40 + 8, 6 * 40 + 8));
     let object = json(&desk.succeeds(&["inspect", "m.safetensors", "--json"]).0);
     assert_eq!((&object["format_version"], &object["parameters"]), (&Value::from(1), &Value::from(810)));
     assert_eq!(object["provenance"]["trainer"], "none at all");

@@ -194,10 +194,14 @@ mod tests {
 
     #[test]
     fn the_name_of_a_level_is_not_written_over_a_line() {
-        // A line that starts on the level and rises at the left end is named at the right, under it or over it.
-        let rising = vec![vec![(0.0, 100.0), (60.0, 92.0), (300.0, 20.0)]];
-        let (x, _) = free_place(&rising, (300.0, 200.0), 100.0, 90.0);
-        assert!(x > 200.0, "{x}");
+        // Where a line rises from the left end of the level, the name goes under it; where another falls from there too, to
+        // the right.
+        let rising = vec![(0.0, 100.0), (60.0, 92.0), (300.0, 20.0)];
+        let falling = vec![(0.0, 100.0), (60.0, 108.0), (300.0, 180.0)];
+        let place = |courses: &[Vec<(f64, f64)>]| free_place(courses, (300.0, 200.0), 100.0, 90.0);
+        let (x, y) = place(&[rising.clone()]);
+        assert!(x == 4.0 && y > 100.0 + TEXT, "{x} {y}");
+        assert!(place(&[rising, falling]).0 > 200.0);
         assert_eq!(free_place(&[], (300.0, 200.0), 100.0, 90.0), (4.0, 95.0));
         // Never outside the frame.
         assert!(free_place(&[], (300.0, 200.0), 3.0, 90.0).1 > 3.0);

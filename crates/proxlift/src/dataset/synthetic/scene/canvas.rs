@@ -2,12 +2,9 @@
 
 use std::ops::Range;
 
-use super::shape::{Area, ease, mix};
+use super::shape::{Area, Rgb, ease, mix};
 use crate::Result;
 use crate::image::Image;
-
-/// Linear light: red, green, blue.
-pub(super) type Rgb = [f32; 3];
 
 /// Where the sun is: up on the left, behind the camera. A unit vector; `y` points down, `z` at the camera.
 const SUN: [f32; 3] = [-0.48, -0.6, 0.64];

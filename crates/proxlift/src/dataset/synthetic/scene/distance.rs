@@ -3,8 +3,8 @@
 use rand::Rng;
 
 use super::super::arithmetic::range;
-use super::canvas::{Canvas, Rgb};
-use super::shape::{Area, ease, length, mix, times};
+use super::canvas::Canvas;
+use super::shape::{Area, Rgb, ease, length, mix, times};
 use super::texture::Grain;
 use crate::random::unit;
 

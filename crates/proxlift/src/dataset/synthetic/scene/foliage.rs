@@ -3,8 +3,8 @@
 use rand::Rng;
 
 use super::super::arithmetic::{bell, range, sine};
-use super::canvas::{Canvas, Rgb};
-use super::shape::{Area, ease, length, mix, round, times, to_line};
+use super::canvas::Canvas;
+use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
 use super::texture::Grain;
 use crate::random::unit;
 

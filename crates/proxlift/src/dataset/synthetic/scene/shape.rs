@@ -1,6 +1,7 @@
 //! Distances to simple shapes, negative inside, and what is made of them.
 
-use super::canvas::Rgb;
+/// Linear light: red, green, blue.
+pub(super) type Rgb = [f32; 3];
 
 /// A rectangle in units of the scene.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,7 @@
 
 use super::super::arithmetic::{floor, sine};
 use super::super::noise::{lattice, value_noise};
-use super::canvas::Rgb;
-use super::shape::{ease, length, mix, times};
+use super::shape::{Rgb, ease, length, mix, times};
 
 /// Noise with detail down to the pixel, whatever the size of the picture.
 #[derive(Clone, Copy, Debug)]

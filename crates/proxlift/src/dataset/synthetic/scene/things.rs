@@ -1,9 +1,9 @@
 //! The things in focus: wall, railing, sign, trunk, blanket, apples.
 
 use super::super::arithmetic::{floor, sine};
-use super::canvas::{Canvas, Rgb};
+use super::canvas::Canvas;
 use super::letters::Text;
-use super::shape::{Area, ease, length, mix, round, times, to_line};
+use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
 use super::texture::Grain;
 
 /// The upper edge of the wall.
