@@ -199,7 +199,7 @@ mod tests {
         let rising = vec![(0.0, 100.0), (60.0, 92.0), (300.0, 20.0)];
         let falling = vec![(0.0, 100.0), (60.0, 108.0), (300.0, 180.0)];
         let place = |courses: &[Vec<(f64, f64)>]| free_place(courses, (300.0, 200.0), 100.0, 90.0);
-        let (x, y) = place(&[rising.clone()]);
+        let (x, y) = place(std::slice::from_ref(&rising));
         assert!(x == 4.0 && y > 100.0 + TEXT, "{x} {y}");
         assert!(place(&[rising, falling]).0 > 200.0);
         assert_eq!(free_place(&[], (300.0, 200.0), 100.0, 90.0), (4.0, 95.0));
