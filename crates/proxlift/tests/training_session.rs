@@ -62,13 +62,9 @@ fn every_preset_resumes_to_the_same_bits() {
         assert_eq!((checkpoint.notes["asked"], &checkpoint.settings), (2.0, &config.fingerprint()));
         let mut second = new();
         second.resume(checkpoint).unwrap();
-        assert_eq!(second.record().epoch, 2);
+        assert_eq!(second.record.epoch, 2);
         second.run(&Cpu::new(), &mut ()).unwrap();
-        assert_eq!(
-            (second.network(), second.record().loss),
-            (whole.network(), whole.record().loss),
-            "{preset}"
-        );
+        assert_eq!((&second.network, second.record.loss), (&whole.network, whole.record.loss), "{preset}");
         assert_eq!(second.model("pictures").provenance["epochs"], "3 of 3");
     }
 }

@@ -74,7 +74,7 @@ pub fn train_one(
     }
     let outcome = Outcome {
         fingerprint: fingerprint.into(),
-        trainer: session.trainer(),
+        trainer: session.trainer.describe(),
         commit: COMMIT.into(),
         diverged,
         epochs: clerk.epochs,

@@ -6,9 +6,9 @@ use proxlift::training::Session;
 
 /// Says what will be done.
 pub fn announce(session: &Session<'_>, data: &Data) {
-    let (config, network, count) = (session.config(), session.network(), session.patches().len());
+    let (config, network, count) = (session.config, &session.network, session.patches.len());
     output::note(format_args!("network   {network}: {} parameters", network.parameters()));
-    output::note(format_args!("trainer   {}", session.trainer()));
+    output::note(format_args!("trainer   {}", session.trainer.describe()));
     output::note(format_args!(
         "data      {}; {count} patches of {1} x {1} pixels, sigma {2:.4}{3}",
         data.described,

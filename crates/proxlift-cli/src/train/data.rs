@@ -49,9 +49,6 @@ pub struct Data {
 
 impl Data {
     /// Loads or paints everything; settles the count of patches in `config`.
-    ///
-    /// # Errors
-    /// When a folder cannot be read or holds no pictures that are large enough.
     pub fn load(config: &mut Config) -> Result<Self> {
         let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
@@ -131,9 +128,6 @@ impl Validation {
     }
 
     /// Mean PSNR, and mean SSIM where the pictures are large enough for it.
-    ///
-    /// # Errors
-    /// When the denoiser is not for these pictures.
     pub fn score(&self, denoiser: &Denoiser) -> Result<(f64, Option<f64>)> {
         let estimates = denoiser.denoise_all(&self.noisy)?;
         let pairs = || self.clean.iter().zip(&estimates);
@@ -145,9 +139,6 @@ impl Validation {
 }
 
 /// The middle of a picture, at most `side` pixels wide and high.
-///
-/// # Errors
-/// Never for an image that is one.
 pub fn centre(image: &Image, side: usize) -> Result<Image> {
     let (channels, height, width) = image.shape();
     let (rows, columns) = (height.min(side), width.min(side));

@@ -5,9 +5,6 @@ use proxlift::{Error, Result};
 use std::path::Path;
 
 /// The settings of a file.
-///
-/// # Errors
-/// When it cannot be read or holds anything that is no setting.
 pub fn load(path: &Path) -> Result<Settings> {
     let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
     let wrong = |error: toml::de::Error| {
@@ -28,9 +25,6 @@ pub fn load(path: &Path) -> Result<Settings> {
 }
 
 /// The file that repeats a training.
-///
-/// # Errors
-/// When a path or a number cannot be written as TOML.
 pub fn text(config: &Config) -> Result<String> {
     let text = toml::to_string(&config.settings)
         .map_err(|e| Error::invalid(format!("the settings cannot be written as TOML: {e}")))?;

@@ -46,9 +46,6 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     /// Makes the folder of a new run: `out`, which must be new or empty, or `runs/name-1` with the next free number.
-    ///
-    /// # Errors
-    /// When it cannot be made or holds something.
     pub fn create(out: Option<&Path>, name: &str, config: &str) -> Result<Self> {
         let folder = match out {
             Some(out) => {
@@ -71,9 +68,6 @@ impl Folder {
     }
 
     /// The folder of a trial inside a run: new, or with its checkpoint if it got so far.
-    ///
-    /// # Errors
-    /// When it cannot be made or read.
     pub fn trial(path: PathBuf, config: &str) -> Result<Self> {
         let folder = Self(path);
         let checkpoints = folder.path("checkpoint");
@@ -90,9 +84,6 @@ impl Folder {
     }
 
     /// Takes over the history, the models and the checkpoint of a trial.
-    ///
-    /// # Errors
-    /// When they cannot be copied.
     pub fn adopt(&self, trial: &Self) -> Result<()> {
         for name in [MODEL, LAST, HISTORY, CHECKPOINT] {
             let from = trial.path(name);
@@ -102,18 +93,12 @@ impl Folder {
     }
 
     /// The checkpoint, if there is one.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn latest(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();
         if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
     }
 
     /// A run that was stopped, with its settings; a grid search can be resumed without a checkpoint.
-    ///
-    /// # Errors
-    /// When this is no run, it has no checkpoint, or it is finished.
     pub fn resume(path: &Path) -> Result<(Self, Settings)> {
         let folder = Self(path.to_path_buf());
         if !path.is_dir() || !folder.path(CONFIG).is_file() {
@@ -132,9 +117,6 @@ impl Folder {
     }
 
     /// Gives the model of a run of version 0.1 its new name.
-    ///
-    /// # Errors
-    /// When it cannot be renamed.
     pub fn rename_old_model(&self) -> Result<()> {
         let (old, new) = (self.path(OLD_MODEL), self.path(MODEL));
         if old.is_file() && !new.exists() { fs::rename(&old, new).map_err(Error::io(&old)) } else { Ok(()) }
@@ -161,34 +143,22 @@ impl Folder {
     }
 
     /// Writes a whole file or none.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         files::write(&self.path(name), bytes)
     }
 
     /// Marks the run as finished.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn finish(&self, result: &serde_json::Value) -> Result<()> {
         self.write(RESULT, format!("{result:#}\n").as_bytes())
     }
 
     /// Waits until the history has reached the disk; a checkpoint must not know of epochs that are not in it.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn sync_history(&self) -> Result<()> {
         let history = self.path(HISTORY);
         File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))
     }
 
     /// Adds an epoch to the history.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let path = self.path(HISTORY);
         let text = serde_json::to_string(entry).map_err(|e| Error::file(&path, e.to_string()))?;
@@ -197,9 +167,6 @@ impl Folder {
     }
 
     /// Forgets the epochs after the first `epochs`, which are to be done again.
-    ///
-    /// # Errors
-    /// When the history cannot be read or written, or has fewer epochs.
     pub fn rewind(&self, epochs: usize) -> Result<()> {
         let path = self.path(HISTORY);
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
@@ -215,9 +182,6 @@ impl Folder {
     }
 
     /// The history so far.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn history(&self) -> Result<Vec<Entry>> {
         let path = self.path(HISTORY);
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;

@@ -16,9 +16,6 @@ use serde_json::json;
 const TRIALS: &str = "grid.json";
 
 /// Tries the rates, then makes the best the run's; `config` becomes that of the winner.
-///
-/// # Errors
-/// When a file cannot be written or read, or the training diverges with every rate.
 pub fn search(
     config: &mut Config,
     grid: &Grid,

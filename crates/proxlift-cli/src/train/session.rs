@@ -31,9 +31,6 @@ pub struct Outcome {
 }
 
 /// Trains in `folder`, from its checkpoint if there is one.
-///
-/// # Errors
-/// When the checkpoint is of other settings, the training diverges, or a file cannot be written.
 pub fn train_in(
     folder: &Folder,
     config: &Config,
@@ -58,7 +55,7 @@ pub fn train_in(
     session.keep_checkpoints(folder.checkpoint(), fingerprint);
     let ended = session.run(&Cpu::new(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
-    Ok(Outcome { stopped, best: watch.best(), trainer: session.trainer() })
+    Ok(Outcome { stopped, best: watch.best(), trainer: session.trainer.describe() })
 }
 
 /// Refuses a checkpoint of other settings than those of its folder.

@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
     /// A watch over a session that is about to run in `folder`.
     pub fn new(folder: &'a Folder, session: &Session<'a>, data: &'a Data, stop_after: Option<usize>) -> Self {
         Self {
-            config: session.config(),
+            config: session.config,
             folder,
             data,
             provenance: session.provenance(&data.described),

@@ -1,7 +1,7 @@
 //! One training, from its configuration to a trained network: what every front end runs.
 
 use super::checkpoint::Checkpoint;
-use super::driver::{EpochRecord, Go, Notes, Observer, Progress, train};
+use super::driver::{EpochRecord, Go, Observer, Progress, train};
 use super::setup::Config;
 use super::trainer::{Snapshot, Trainer};
 use crate::dataset::Patches;
@@ -39,11 +39,16 @@ const SHARE: u32 = 20;
 /// # Ok::<(), proxlift::Error>(())
 /// ```
 pub struct Session<'a> {
-    config: &'a Config,
-    patches: &'a Patches,
-    network: Network<f32>,
-    trainer: Box<dyn Trainer + Send>,
-    record: EpochRecord,
+    /// What it depends on.
+    pub config: &'a Config,
+    /// What it is trained on.
+    pub patches: &'a Patches,
+    /// The network as it is now.
+    pub network: Network<f32>,
+    /// What trains it.
+    pub trainer: Box<dyn Trainer + Send>,
+    /// The last epoch; zeros at the start.
+    pub record: EpochRecord,
     checkpoints: Option<(PathBuf, String)>,
 }
 
@@ -115,36 +120,11 @@ impl<'a> Session<'a> {
         Ok(keeper.stopped.map_or(Ended::Done, Ended::Stopped))
     }
 
-    /// The configuration.
-    pub fn config(&self) -> &'a Config {
-        self.config
-    }
-
-    /// The patches.
-    pub fn patches(&self) -> &'a Patches {
-        self.patches
-    }
-
-    /// The network as it is now.
-    pub fn network(&self) -> &Network<f32> {
-        &self.network
-    }
-
-    /// The trainer, in a line for people.
-    pub fn trainer(&self) -> String {
-        self.trainer.describe()
-    }
-
-    /// The last epoch; zeros at the start.
-    pub fn record(&self) -> &EpochRecord {
-        &self.record
-    }
-
     /// How the network comes to be, trained on `data`.
     pub fn provenance(&self, data: &str) -> Provenance {
         let (config, count) = (self.config, self.patches.len());
         let entries = [
-            ("trainer", self.trainer()),
+            ("trainer", self.trainer.describe()),
             ("data", format!("{count} of {0} x {0} pixels from {data}", config.patch)),
             ("batch", config.plan.batch.to_string()),
             ("seed", config.seed.to_string()),
@@ -207,9 +187,5 @@ impl Observer for Keeper<'_> {
             self.save(record, network, trainer)?;
         }
         Ok(go)
-    }
-
-    fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
-        self.observer.checkpoint(record, network)
     }
 }

@@ -99,6 +99,6 @@ mod tests {
         let mut second = new();
         second.resume(Checkpoint::load(&path).unwrap()).unwrap();
         assert_eq!(second.run(&Cpu::new(), &mut ()).unwrap(), Ended::Done);
-        assert_eq!(second.network(), whole.network());
+        assert_eq!(second.network, whole.network);
     }
 }

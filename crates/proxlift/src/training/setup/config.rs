@@ -177,86 +177,75 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
-        let all = &self.settings;
-        let refuse = |reason: String| Err(Error::invalid(reason));
+        let (all, plan, patch) = (&self.settings, &self.plan, self.patch);
         self.architecture.validate()?;
         check_sigma_below_white(self.sigma).map_err(|e| Error::invalid(format!("--sigma: {e}")))?;
         check_not_negative("--lambda", all.lambda.unwrap_or(0.0))?;
-        if let Some(knots) = all.knots.filter(|knots| *knots != 0 && !(2..=MOST_KNOTS).contains(knots)) {
-            return refuse(format!("--knots is {knots}, but it must be 0, or from 2 to {MOST_KNOTS}"));
-        }
-        if all.bounded == Some(true) && all.sigma_range.is_some() {
-            return refuse(
+        let knots = all.knots.unwrap_or(0);
+        refuse!(
+            knots == 1 || knots > MOST_KNOTS,
+            "--knots is {knots}, but it must be 0, or from 2 to {MOST_KNOTS}"
+        );
+        let border = all.border.unwrap_or(0);
+        refuse!(
+            patch <= 2 * border,
+            "patches of {patch} pixels are all --border with {border} on each side: give a larger --patch"
+        );
+        let scale = all.step_scale.unwrap_or(1.0);
+        refuse!(
+            !(scale > 0.0 && scale <= MOST_STEP_SCALE),
+            "--step-scale is {scale}, but it must be above zero and at most {MOST_STEP_SCALE}"
+        );
+        if let Some([least, most]) = all.sigma_range {
+            refuse!(
+                all.bounded == Some(true),
                 "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out"
-                    .into(),
+            );
+            refuse!(
+                !(0.0 < least && least <= most && self.sigma > 0.0),
+                "--sigma-range is {least},{most}, but it must go up from above zero, and --sigma be above zero"
             );
         }
-        if let Some(border) = all.border.filter(|border| self.patch <= 2 * border) {
-            return refuse(format!(
-                "patches of {} pixels are all --border with {border} on each side: give a larger --patch",
-                self.patch
-            ));
-        }
-        if let Some(scale) = all.step_scale.filter(|scale| !(*scale > 0.0 && *scale <= MOST_STEP_SCALE)) {
-            return refuse(format!(
-                "--step-scale is {scale}, but it must be above zero and at most {MOST_STEP_SCALE}"
-            ));
-        }
-        if let Some([least, most]) = all.sigma_range
-            && !(0.0 < least && least <= most && self.sigma > 0.0)
-        {
-            return refuse(format!(
-                "--sigma-range is {least},{most}, but it must go up from above zero, and --sigma be above zero"
-            ));
-        }
         let counts = [
-            ("epochs", Some(self.plan.epochs)),
-            ("batch", Some(self.plan.batch)),
-            ("batch-end", Some(self.plan.last_batch)),
-            ("patch", Some(self.patch)),
+            ("epochs", Some(plan.epochs)),
+            ("batch", Some(plan.batch)),
+            ("batch-end", Some(plan.last_batch)),
+            ("patch", Some(patch)),
             ("evaluate-every", Some(self.evaluate_every)),
             ("count", all.count),
             ("test-every", all.test_every),
             ("grid-epochs", all.grid_epochs),
         ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
-            return refuse(format!("--{name} is 0, but it must be 1 or more"));
+        for (name, count) in counts {
+            refuse!(count == Some(0), "--{name} is 0, but it must be 1 or more");
         }
         for (name, share) in [("momentum", all.momentum), ("beta2", all.beta2)] {
-            if let Some(share) = share.filter(|share| !(0.0..1.0).contains(share)) {
-                return refuse(format!("--{name} is {share}, but it must be at least 0 and below 1"));
-            }
-        }
-        if self.is_persistent() && (self.plan.fresh_noise || self.plan.fresh_places) {
-            return refuse(
-                "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places"
-                    .into(),
+            let share = share.unwrap_or(0.0);
+            refuse!(
+                !(0.0..1.0).contains(&share),
+                "--{name} is {share}, but it must be at least 0 and below 1"
             );
         }
+        refuse!(
+            self.is_persistent() && (plan.fresh_noise || plan.fresh_places),
+            "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places"
+        );
         self.check_rates()
     }
 
     fn check_rates(&self) -> Result<()> {
-        let bad = |rate: &f64| !(rate.is_finite() && *rate > 0.0);
-        if let Some(StepRule::Rate(rate)) = self.settings.rate.filter(|_| self.grid.is_none())
-            && bad(&rate)
-        {
-            return Err(Error::invalid(format!("--rate is {rate}, but it must be above zero")));
+        let bad = |rate: f64| !(rate.is_finite() && rate > 0.0);
+        if let Some(StepRule::Rate(rate)) = self.settings.rate {
+            refuse!(bad(rate), "--rate is {rate}, but it must be above zero");
         }
         let Some(Grid { rates, epochs }) = &self.grid else { return Ok(()) };
-        if let Some(rate) = rates.iter().find(|rate| bad(rate)) {
-            return Err(Error::invalid(format!("--rate-grid holds {rate}, but rates must be above zero")));
+        for (i, &rate) in rates.iter().enumerate() {
+            refuse!(bad(rate), "--rate-grid holds {rate}, but rates must be above zero");
+            refuse!(rates[..i].contains(&rate), "--rate-grid needs rates that differ, such as 1e-4,5e-4");
         }
-        let repeated = |i: usize| rates[..i].contains(&rates[i]);
-        if rates.is_empty() || (1..rates.len()).any(repeated) {
-            return Err(Error::invalid("--rate-grid needs rates that differ, such as 1e-4,5e-4"));
-        }
-        if *epochs > self.plan.epochs {
-            return Err(Error::invalid(format!(
-                "--grid-epochs is {epochs}, but the training has only {} epochs",
-                self.plan.epochs
-            )));
-        }
+        refuse!(rates.is_empty(), "--rate-grid needs rates, such as 1e-4,5e-4");
+        let most = self.plan.epochs;
+        refuse!(*epochs > most, "--grid-epochs is {epochs}, but the training has only {most} epochs");
         Ok(())
     }
 }
@@ -268,116 +257,4 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 /// A setting that every preset has.
 fn complete<T>(setting: Option<T>) -> T {
     setting.expect("every preset gives it")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::training::{Metric, Preset};
-    use serde_json::json;
-
-    fn given(settings: serde_json::Value) -> Settings {
-        Settings::from_map(settings.as_object().unwrap().clone()).unwrap()
-    }
-
-    fn resolved(settings: serde_json::Value) -> Config {
-        Config::resolve(&given(settings)).unwrap()
-    }
-
-    #[test]
-    fn a_complete_configuration_gives_itself() {
-        for settings in [
-            json!({}),
-            json!({"preset": "paper"}),
-            json!({"trainer": "backprop"}),
-            json!({"preset": "adam", "metric": "kronecker", "beta2": 0.99}),
-            json!({"preset": "backtracking"}),
-            json!({"preset": "backtracking", "trainer": "backprop"}),
-            json!({"preset": "paper", "rate": 1e-3, "order": "sweep", "u": "anchored"}),
-            json!({"u": "persistent"}),
-            json!({"metric": "gauss-newton", "seed": 3}),
-            json!({"metric": "kronecker", "border": 4, "overstep": 4}),
-            json!({"metric": "gauss-newton", "rate": "backtracking", "u-step": "backtracked", "theta-steps": "global"}),
-            json!({"preset": "sgd", "rate-grid": [1e-4, 5e-4], "grid-epochs": 2}),
-            json!({"from": "small", "sigma": 0.2}),
-        ] {
-            let config = resolved(settings.clone());
-            let again = Config::resolve(&config.settings).unwrap();
-            assert_eq!(Config { name: config.name.clone(), ..again.clone() }, config, "{settings}");
-            assert_eq!(again.fingerprint(), config.fingerprint());
-        }
-    }
-
-    #[test]
-    fn settings_that_would_do_nothing_or_make_no_sense_are_refused() {
-        for settings in [
-            json!({"trainer": "backprop", "mu": 1}),
-            json!({"preset": "paper", "momentum": 0.5}),
-            json!({"preset": "backtracking", "beta2": 0.5}),
-            json!({"preset": "sgd", "beta2": 0.5}),
-            json!({"rate": 1e-3, "u-step": "closed"}),
-            json!({"rate": 1e-3, "inner": 2}),
-            json!({"rate": 1e-3, "u": "persistent"}),
-            json!({"preset": "paper", "rate": 1e-3}),
-            json!({"rate": 1e-3, "theta-steps": "global"}),
-            json!({"order": "simultaneous", "u-step": "closed"}),
-            json!({"order": "simultaneous", "theta-steps": "layer"}),
-            json!({"trainer": "backprop", "u-step": "closed"}),
-            json!({"rate": 1e-3, "rate-grid": [1e-3]}),
-            json!({"rate": "backtracking", "grid-epochs": 2}),
-            json!({"rate-grid": [1e-3, 1e-4, 1e-3]}),
-            json!({"rate-grid": []}),
-            json!({"rate-grid": [-1.0]}),
-            json!({"grid-epochs": 99}),
-            json!({"border": 16}),
-            json!({"step-scale": 0}),
-            json!({"from": "small", "start": "cosines"}),
-            json!({"from": "small", "patch": 12}),
-        ] {
-            assert!(Config::resolve(&given(settings.clone())).is_err(), "{settings}");
-        }
-    }
-
-    #[test]
-    fn given_settings_adapt_the_preset() {
-        let config = resolved(json!({"u": "persistent"}));
-        assert_eq!(config.settings.rate, Some(StepRule::Backtracking));
-        assert!(config.is_persistent() && !config.plan.fresh_noise);
-        let config = resolved(json!({"metric": "diagonal", "rate": "backtracking"}));
-        assert_eq!(config.settings.metric, Some(Metric::Diagonal));
-        let config = resolved(json!({"preset": "backtracking", "metric": "diagonal"}));
-        assert_eq!(config.settings.rate, Preset::Lifted.settings().rate);
-        let config = resolved(json!({"preset": "sgd", "rate-grid": [1e-4]}));
-        assert_eq!(config.grid, Some(Grid { rates: vec![1e-4], epochs: config.plan.epochs }));
-        let trial = config.with_rate(1e-4, 3).unwrap();
-        assert_eq!((trial.grid, trial.plan.epochs, trial.name.as_str()), (None, 3, "sgd"));
-        let config = resolved(json!({"preset": "paper", "trainer": "backprop"}));
-        assert!(matches!(config.method, Method::Descent(..)) && config.settings.augment == Some(false));
-        assert_eq!((config.settings.mu, config.settings.u), (None, None));
-        assert_eq!(resolved(json!({"preset": "backtracking", "batch": 3})).plan.last_batch, 3);
-    }
-
-    #[test]
-    fn a_model_to_start_from_brings_its_architecture_and_refuses_another_one() {
-        let grey = resolved(json!({"from": "small"}));
-        let model = crate::model::BuiltIn::Small.model(crate::image::Channels::Grey);
-        assert_eq!(grey.network().unwrap(), model.network);
-        assert_eq!((grey.sigma, grey.settings.border), (model.sigma, Some(model.network.border)));
-        let colour =
-            resolved(json!({"from": "small", "channels": 3, "border": 2, "sigma": 2.0 * model.sigma}));
-        let network = colour.network().unwrap();
-        assert_eq!((network.architecture().channels, network.border), (3, 2));
-        let knots = |network: &Network<f32>| network.activation[0].piecewise().unwrap().knots().to_vec();
-        let trained = &crate::model::BuiltIn::Small.model(crate::image::Channels::Rgb).network;
-        let doubled = knots(trained).iter().zip(knots(&network)).all(|(a, b)| (2.0 * a - b).abs() < 1e-6);
-        assert!(doubled, "thresholds follow the noise");
-        for (setting, words) in [
-            (json!({"from": "small", "depth": 7}), ["depth 4", "--depth is 7"]),
-            (json!({"from": "small", "unrolling": "inertial"}), ["chambolle-pock-accelerated", "inertial"]),
-            (json!({"from": "small", "knots": 0}), ["knots", "--knots is 0"]),
-        ] {
-            let refused = Config::resolve(&given(setting)).unwrap_err().to_string();
-            assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
-        }
-    }
 }

@@ -113,16 +113,3 @@ fn common() -> Settings {
         ..Settings::default()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::named::Named;
-
-    #[test]
-    fn the_preset_of_an_algorithm_trains_by_it() {
-        for algorithm in Algorithm::ALL {
-            assert_eq!(algorithm.preset().settings().trainer, Some(*algorithm));
-        }
-    }
-}

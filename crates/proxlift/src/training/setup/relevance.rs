@@ -3,9 +3,9 @@
 
 use super::choices::{Algorithm, Preset, StepRule};
 use super::settings::{LIFTED_BREGMAN, Settings};
+use crate::Result;
 use crate::training::optimiser::Metric;
 use crate::training::options::{Auxiliary, Order, ThetaSteps, UStep};
-use crate::{Error, Result};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
 pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
@@ -71,35 +71,32 @@ pub(super) fn without_useless(mut all: Settings) -> Settings {
 /// # Errors
 /// In a sentence that says which, and why.
 pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
-    let refuse = |reason: String| Err(Error::invalid(reason));
+    let lifted = all.trainer == Some(Algorithm::Lb);
     let backtracks = all.rate == Some(StepRule::Backtracking);
-    if all.trainer != Some(Algorithm::Lb) {
-        if let Some(setting) = given.given().find(|setting| setting.group == LIFTED_BREGMAN) {
-            return refuse(format!("--{} is for --trainer lb: leave it out", setting.name()));
-        }
-        if backtracks {
-            return refuse("backtracking is for --trainer lb: give a number as --rate".into());
-        }
-    }
-    let of_rates = given.given().find(|setting| ["schedule", "momentum", "beta2"].contains(&setting.field));
-    if let Some(setting) = of_rates.filter(|_| backtracks) {
-        return refuse(format!("--{} is for steps with a --rate, not for backtracking", setting.name()));
-    }
-    if all.rate != Some(StepRule::Grid) && (given.rate_grid.is_some() || given.grid_epochs.is_some()) {
-        return refuse(
-            "--rate-grid and --grid-epochs are for --rate grid: leave them or the rate out".into(),
+    for setting in given.given() {
+        let name = setting.name();
+        refuse!(!lifted && setting.group == LIFTED_BREGMAN, "--{name} is for --trainer lb: leave it out");
+        let of_rates = ["schedule", "momentum", "beta2"].contains(&setting.field);
+        refuse!(backtracks && of_rates, "--{name} is for steps with a --rate, not for backtracking");
+        let of_grids = ["rate_grid", "grid_epochs"].contains(&setting.field);
+        refuse!(
+            all.rate != Some(StepRule::Grid) && of_grids,
+            "--{name} is for --rate grid: leave it or the rate out"
         );
     }
-    if given.from.is_some() && given.start.is_some() {
-        return refuse("--start is for a new network: leave it or --from out".into());
-    }
+    refuse!(!lifted && backtracks, "backtracking is for --trainer lb: give a number as --rate");
+    refuse!(
+        given.beta2.is_some() && !has_squares(all),
+        "--beta2 is for the diagonal and Kronecker metrics: leave it out"
+    );
+    refuse!(
+        given.from.is_some() && given.start.is_some(),
+        "--start is for a new network: leave it or --from out"
+    );
     if given.from.is_some() && given.lambda.is_some() {
         tracing::warn!("--lambda does nothing beside --from: the model has its own thresholds");
     }
-    if given.beta2.is_some() && !has_squares(all) {
-        return refuse("--beta2 is for the diagonal and Kronecker metrics: leave it out".into());
-    }
-    if all.trainer == Some(Algorithm::Lb) { check_steps(given, all, backtracks) } else { Ok(()) }
+    if lifted { check_steps(given, all, backtracks) } else { Ok(()) }
 }
 
 /// Whether the metric keeps a mean of squares.
@@ -111,22 +108,35 @@ fn has_squares(all: &Settings) -> bool {
 fn check_steps(given: &Settings, all: &Settings, backtracks: bool) -> Result<()> {
     let other_u_step = |than| given.u_step.is_some_and(|step| step != than);
     let simultaneous = all.order == Some(Order::Simultaneous);
-    let reason = if !backtracks && all.u == Some(Auxiliary::Persistent) {
-        "persistent u is for --rate backtracking: give --u anchored, or leave the rate out"
-    } else if !backtracks && simultaneous {
-        "simultaneous steps are for --rate backtracking: give --order sweep, or leave the rate out"
-    } else if !backtracks && given.inner.is_some_and(|inner| inner > 1) {
-        "several --inner iterations are for --rate backtracking: leave them or the rate out"
-    } else if !backtracks && given.theta_steps.is_some() {
-        "--theta-steps is for --rate backtracking: a rate is the same for all layers"
-    } else if !backtracks && other_u_step(UStep::Minimiser) {
-        "with a --rate, u goes to its minimiser: give --rate backtracking, or leave --u-step out"
-    } else if simultaneous && other_u_step(UStep::Backtracked) {
+    if !backtracks {
+        refuse!(
+            all.u == Some(Auxiliary::Persistent),
+            "persistent u is for --rate backtracking: give --u anchored, or leave the rate out"
+        );
+        refuse!(
+            simultaneous,
+            "simultaneous steps are for --rate backtracking: give --order sweep, or leave the rate out"
+        );
+        refuse!(
+            given.inner.is_some_and(|inner| inner > 1),
+            "several --inner iterations are for --rate backtracking: leave them or the rate out"
+        );
+        refuse!(
+            given.theta_steps.is_some(),
+            "--theta-steps is for --rate backtracking: a rate is the same for all layers"
+        );
+        refuse!(
+            other_u_step(UStep::Minimiser),
+            "with a --rate, u goes to its minimiser: give --rate backtracking, or leave --u-step out"
+        );
+    }
+    refuse!(
+        simultaneous && other_u_step(UStep::Backtracked),
         "simultaneous steps of u are backtracked: leave --u-step out"
-    } else if simultaneous && given.theta_steps == Some(ThetaSteps::Layer) {
+    );
+    refuse!(
+        simultaneous && given.theta_steps == Some(ThetaSteps::Layer),
         "simultaneous steps are the same for all layers: leave --theta-steps out"
-    } else {
-        return Ok(());
-    };
-    Err(Error::invalid(reason))
+    );
+    Ok(())
 }

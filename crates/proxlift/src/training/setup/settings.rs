@@ -288,36 +288,3 @@ impl Settings {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn common_settings_are_settings_and_every_setting_has_help() {
-        let list = Settings::list();
-        assert_eq!(list.iter().filter(|setting| setting.is_common()).count(), COMMON.len());
-        for setting in &list {
-            assert!(setting.help().len() > 10 && !setting.help().ends_with('.'), "{}", setting.field);
-        }
-        assert!(list.iter().any(|setting| setting.group == LIFTED_BREGMAN));
-    }
-
-    #[test]
-    fn older_names_are_understood() {
-        let map = |text: &str| serde_json::from_str(text).unwrap();
-        let old =
-            map(r#"{"trainer": "adam", "inertia": 0.5, "overstep": 2, "filters": "free", "preset": "best"}"#);
-        let settings = Settings::from_map(old).unwrap();
-        assert_eq!((settings.trainer, settings.preset), (Some(Algorithm::Backprop), Some(Preset::Lifted)));
-        assert_eq!((settings.momentum, settings.step_scale), (Some(0.5), Some(2.0)));
-        assert_eq!(settings.filter_constraint, Some(FilterConstraint::Free));
-        let old = Settings::from_map(map(r#"{"trainer": "momentum"}"#)).unwrap();
-        assert_eq!((old.trainer, old.preset), (Some(Algorithm::Backprop), Some(Preset::Momentum)));
-        assert_eq!(Settings::from_map(old.to_map()).unwrap(), old);
-        assert!(Settings::from_map(map(r#"{"dept": 3}"#)).unwrap_err().to_string().contains("dept"));
-        assert!(
-            Settings::from_map(map(r#"{"rate": "fast"}"#)).unwrap_err().to_string().contains("backtracking")
-        );
-    }
-}
