@@ -1,24 +1,24 @@
-//! Large images in parts: rectangles that, with all that they see around them, fit the memory.
+//! Large images in tiles: rectangles that, with all that they see around them, fit the memory.
 //!
-//! What a part sees is computed again in its neighbours, so parts are as large as the memory allows, but no wider than
-//! suits the cache: the kernels keep some rows of every tap in it. All parts of an image have the same size with what
+//! What a tile sees is computed again in its neighbours, so tiles are as large as the memory allows, but no wider than
+//! suits the cache: the kernels keep some rows of every tap in it. All tiles of an image have the same size with what
 //! is around them; those at the border want more of it.
 
 use crate::network::Architecture;
 use std::ops::Range;
 
-/// Bytes that a part takes, unless the network sees too far for that.
+/// Bytes that a tile takes, unless the network sees too far for that.
 pub const TILE_BYTES: usize = 256 << 20;
 
-/// Planes of a channel that a part takes besides its features: the noisy and the denoised one and copies of both, the
+/// Planes of a channel that a tile takes besides its features: the noisy and the denoised one and copies of both, the
 /// padded one, and what the layers that go through it together have and remember.
 const IMAGE_PLANES: usize = 10;
 
-/// Bytes of features and taps in the rows that a kernel reaches over: wider parts run slower, by a third at ten times
+/// Bytes of features and taps in the rows that a kernel reaches over: wider tiles run slower, by a third at ten times
 /// as many.
 const REACH_BYTES: usize = 640 << 10;
 
-/// Rows or columns of a part.
+/// Rows or columns of a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Those that it computes.
@@ -27,7 +27,7 @@ pub struct Cut {
     pub around: Range<usize>,
 }
 
-/// An image cut into parts, a rectangle of rows and columns each.
+/// An image cut into tiles, a rectangle of rows and columns each.
 ///
 /// ```
 /// use proxlift::engine::{Cpu, Engine};
@@ -50,14 +50,14 @@ impl Tiles {
         Self { rows: all(height), columns: all(width) }
     }
 
-    /// Cuts an image so that a part takes about `bytes`.
+    /// Cuts an image so that a tile takes about `bytes`.
     ///
-    /// A part is never narrower than four times the receptive radius, or it would compute more for its neighbours than
+    /// A tile is never narrower than four times the receptive radius, or it would compute more for its neighbours than
     /// for itself: networks that see very far may take more.
     pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let reach = architecture.receptive_radius();
-        let least = 4 * reach.max(1);
+        let least = 4 * reach.max(2);
         let side = (bytes / (size_of::<f32>() * (features + channels * IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);
         let across = (REACH_BYTES / per_column).max(2 * least).min(side);
@@ -67,7 +67,7 @@ impl Tiles {
         Self { rows, columns }
     }
 
-    /// Ranges of rows, from the top: a part is one of them in one of [`Tiles::columns`].
+    /// Ranges of rows, from the top: a tile is one of them in one of [`Tiles::columns`].
     pub fn rows(&self) -> &[Cut] {
         &self.rows
     }
@@ -77,18 +77,18 @@ impl Tiles {
         &self.columns
     }
 
-    /// The number of parts.
+    /// The number of tiles.
     pub fn count(&self) -> usize {
         self.rows.len() * self.columns.len()
     }
 
-    /// All parts, row after row.
+    /// All tiles, row after row.
     pub fn iter(&self) -> impl Iterator<Item = (&Cut, &Cut)> {
         self.rows.iter().flat_map(|rows| self.columns.iter().map(move |columns| (rows, columns)))
     }
 }
 
-/// Cuts `0..length` so that a part, with `reach` more on both sides, has at most `most`; all parts see equally much, from
+/// Cuts `0..length` so that a tile, with `reach` more on both sides, has at most `most`; all tiles see equally much, from
 /// an even place on.
 fn cuts(length: usize, most: usize, reach: usize) -> Vec<Cut> {
     if length <= most {
@@ -132,18 +132,23 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_any_image_fit_the_memory() {
+    fn tiles_of_any_image_fit_the_memory() {
         let architecture = Architecture { depth: 10, features: 32, kernel: 5, channels: 1 };
         for (height, width) in
             [(20_000, 20_000), (2_000, 20_000), (20_000, 500), (1, 400_000_000), (400_000_000, 1)]
         {
-            let parts = Tiles::new(architecture, height, width, TILE_BYTES);
-            for (rows, columns) in parts.iter() {
+            let tiles = Tiles::new(architecture, height, width, TILE_BYTES);
+            for (rows, columns) in tiles.iter() {
                 let pixels = rows.around.len() * columns.around.len();
                 assert!(4 * 32 * pixels <= TILE_BYTES, "{height} x {width}: {rows:?} {columns:?}");
             }
-            let seen: usize = parts.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
+            let seen: usize = tiles.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
             assert!(seen < height * width / 100 * 120, "{height} x {width}: {seen} pixels are seen");
         }
+        // The least kernel and budget.
+        let architecture = Architecture { kernel: 1, ..architecture };
+        let tiles = Tiles::new(architecture, 100, 100, 0);
+        let wanted: usize = tiles.iter().map(|(rows, columns)| rows.wanted.len() * columns.wanted.len()).sum();
+        assert!(wanted == 100 * 100 && tiles.count() > 100, "{tiles:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! One image through the network: parts that fit the memory, and in each, strips of rows in parallel.
+//! One image through the network: tiles that fit the memory, and in each, strips of rows in parallel.
 //!
-//! A part computes around its pixels what the later layers need. The strips of a part exchange the rows at their borders
+//! A tile computes around its pixels what the later layers need. The strips of a tile exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
 use super::Cpu;
@@ -30,7 +30,7 @@ pub(super) struct Inference<'a> {
     pub batch: &'a Batch,
 }
 
-/// Rows of a part that one thread works on.
+/// Rows of a tile that one thread works on.
 struct Strip {
     /// The rows that it computes.
     rows: Range<usize>,
@@ -41,15 +41,15 @@ struct Strip {
 }
 
 impl Inference<'_> {
-    /// `output = z - L_K* u_{K-1}` for one sample, in `strips` parts.
+    /// `output = z - L_K* u_{K-1}` for one sample, in `tiles`.
     pub(super) fn image(&self, z: &[f32], grid: Grid, tiles: &Tiles, strips: usize, output: &mut [f32]) {
         for (rows, columns) in tiles.iter() {
-            self.part(z, grid, (rows, columns), strips, output);
+            self.tile(z, grid, (rows, columns), strips, output);
         }
     }
 
-    /// The pixels of the output that a part wants.
-    fn part(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
+    /// The pixels of the output that a tile wants.
+    fn tile(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
         let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
         // u_k is needed r + 2 r (K - 1 - k) rows beyond the output, and of layer K the output itself.
         let needed = |k: usize| match depth - k {
@@ -101,7 +101,7 @@ impl Inference<'_> {
         }
     }
 
-    /// Cuts the rows of a part into strips of whole pairs, none thinner than what its neighbours need of it.
+    /// Cuts the rows of a tile into strips of whole pairs, none thinner than what its neighbours need of it.
     fn strips(&self, grid: Grid, (rows, columns): (&Cut, &Cut), count: usize) -> Vec<Strip> {
         let (radius, limits, width) = (grid.gap(), &rows.around, columns.around.len());
         let rows = limits.clone();
@@ -186,7 +186,7 @@ impl Cpu {
     ) {
         network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
         let grid = z.grid();
-        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the part is not in the image");
+        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the tile is not in the image");
         let rows = Cut { wanted: rows, around: 0..grid.height() };
         let columns = Cut { wanted: columns, around: 0..grid.width() };
         self.shelf.with_batch(|batch| {
@@ -195,7 +195,7 @@ impl Cpu {
             let strips = rayon::current_num_threads();
             // One after the other, each on all threads: the features of one only are in memory.
             for (s, output) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
-                inference.part(z.sample(s), grid, (&rows, &columns), strips, output);
+                inference.tile(z.sample(s), grid, (&rows, &columns), strips, output);
             }
         });
     }
