@@ -70,6 +70,35 @@ fn both_engines_give_the_same_picture_and_the_same_gradients() {
 }
 
 #[test]
+fn a_batch_gets_what_the_prox_makes_of_each_sample_and_the_gaps_stay_zero() {
+    let grid = SIZES.grid(SIDES.0, SIDES.1).unwrap();
+    let batch = |seed| {
+        Field::from_planar(SAMPLES, 4, grid, &random_field(SAMPLES * 4 * grid.pixels(), seed)).unwrap()
+    };
+    let gaps = |field: &Field<f64>| field.data().iter().filter(|x| **x == 0.0).count();
+    for network in networks() {
+        let (activation, v, g) = (&network.activation[1], batch(1), batch(2));
+        let (mut u, mut slope, mut penalty) = (v.clone(), v.clone(), vec![f64::NAN; SAMPLES]);
+        activation.apply(&v, &mut u);
+        activation.slope(&v, &g, &mut slope);
+        let mut elsewhere = u.clone();
+        activation.apply(&g, &mut elsewhere);
+        activation.bregman(&elsewhere, &v, &mut penalty);
+        for s in 0..SAMPLES {
+            let (prox, of_v) = (activation.prox(), v.sample_to_planar(s));
+            let mut expected = of_v.clone();
+            prox.prox_in_place(1.0, &mut expected);
+            assert_eq!(u.sample_to_planar(s), expected, "{activation:?}");
+            let b = prox.bregman(1.0, &elsewhere.sample_to_planar(s), &of_v, &mut expected);
+            assert!((penalty[s] - b).abs() < 1e-12 * b && b > 0.0, "{activation:?}: {} and {b}", penalty[s]);
+            prox.pullback(1.0, &of_v, &g.sample_to_planar(s), &mut expected);
+            assert_eq!(slope.sample_to_planar(s), expected, "{activation:?}");
+        }
+        assert!(gaps(&u) >= gaps(&v) && gaps(&slope) >= gaps(&v), "{activation:?} wrote into a gap");
+    }
+}
+
+#[test]
 fn back_propagation_is_the_gradient_of_the_loss() {
     let (z, x) = (images(3), images(4));
     for network in networks() {
