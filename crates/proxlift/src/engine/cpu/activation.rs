@@ -12,13 +12,17 @@ pub(super) struct PackedActivation {
     coefficients: Vec<f32>,
     /// Numbers of a feature.
     stride: usize,
-    clip: bool,
+    /// The thresholds of all features, if their activations are clips and nothing else.
+    clips: Vec<f32>,
 }
 
 impl PackedActivation {
     pub(super) fn pack(&mut self, activation: &PiecewiseLinear<f32>) {
         self.stride = 1 + 2 * activation.pieces();
-        self.clip = activation.is_clip();
+        self.clips.clear();
+        if activation.is_clip() {
+            self.clips.extend_from_slice(activation.knots());
+        }
         self.coefficients.clear();
         for j in 0..activation.features() {
             let (c, clips) = activation.clips(j);
@@ -30,11 +34,6 @@ impl PackedActivation {
     /// Numbers of a feature: `c`, and two for each knot.
     pub(super) fn stride(&self) -> usize {
         self.stride
-    }
-
-    /// The features that it is for.
-    pub(super) fn features(&self) -> usize {
-        self.coefficients.len() / self.stride
     }
 
     /// `c`, and `a_m, l_m`, of feature `j`.
@@ -93,26 +92,28 @@ impl PackedActivation {
 
 /// The clip of every feature: the paper's network needs no loop over knots, and its activation is applied in registers.
 #[derive(Clone, Copy)]
-pub(super) struct Clip<'a>(&'a PackedActivation);
+pub(super) struct Clip<'a> {
+    thresholds: &'a [f32],
+}
 
 impl<'a> Clip<'a> {
     /// The clips of a layer, if its activations are nothing else.
     pub(super) fn of(packed: &'a PackedActivation) -> Option<Self> {
-        (packed.clip && packed.stride == 3).then_some(Self(packed))
+        (!packed.clips.is_empty()).then_some(Self { thresholds: &packed.clips })
     }
 
     /// The features that it is for.
     pub(super) fn features(self) -> usize {
-        self.0.features()
+        self.thresholds.len()
     }
 
     /// # Safety
     /// There is a feature `j`. (A check here would order the kernels' sums one after the other.)
     #[inline(always)]
     unsafe fn threshold(self, j: usize) -> f32 {
-        debug_assert!(3 * j + 2 < self.0.coefficients.len());
-        // SAFETY: a feature has three numbers, and the caller promises that this one is there.
-        unsafe { *self.0.coefficients.get_unchecked(3 * j + 2) }
+        debug_assert!(j < self.thresholds.len());
+        // SAFETY: the caller's promise.
+        unsafe { *self.thresholds.get_unchecked(j) }
     }
 
     /// `s(v)` of `P` times `N` vectors of feature `j`.

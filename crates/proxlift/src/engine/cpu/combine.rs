@@ -8,13 +8,20 @@ use fearless_simd::{Level, Simd, prelude::*};
 /// Where the rows of a sum stand, and with which sign they are added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signed {
-    pub plus: Vec<usize>,
-    pub minus: Vec<usize>,
+    plus: Vec<usize>,
+    minus: Vec<usize>,
+    largest: usize,
 }
 
 impl Signed {
+    /// Rows that are all added.
+    pub(super) fn plus(plus: Vec<usize>) -> Self {
+        Self { largest: plus.iter().max().copied().unwrap_or(0), plus, minus: Vec::new() }
+    }
+
     pub(super) fn add(&mut self, sign: f32, offset: usize) {
         if sign > 0.0 { &mut self.plus } else { &mut self.minus }.push(offset);
+        self.largest = self.largest.max(offset);
     }
 }
 
@@ -38,12 +45,30 @@ pub(super) fn combine(
     mask: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    let largest = rows.plus.iter().chain(&rows.minus).max().copied().unwrap_or(0);
-    assert!(out.len().is_multiple_of(LANES) && largest + from + out.len() <= b.len());
+    assert!(out.len().is_multiple_of(LANES) && rows.largest + from + out.len() <= b.len());
     assert!(mask.is_none_or(|mask| mask.len() == out.len()));
     assert!(if let Start::Minus(z) = start { z.len() == out.len() } else { true });
     // SAFETY: asserted above.
     dispatch!(level, simd => unsafe { combine_all(simd, &b[from..], rows, start, mask, out) });
+}
+
+/// `out_m(i) = sum_t +-b(offset_mt + from + i)` for the first `len` numbers of planes `stride` apart, each with its own
+/// offsets.
+#[inline(never)]
+pub(super) fn combine_planes(
+    level: Level,
+    b: &[f32],
+    rows: &[Signed],
+    from: usize,
+    (out, stride): (&mut [f32], usize),
+    len: usize,
+) {
+    let largest = rows.iter().map(|rows| rows.largest).max().unwrap_or(0);
+    assert!(len.is_multiple_of(LANES) && largest + from + len <= b.len());
+    dispatch!(level, simd => for (rows, out) in rows.iter().zip(out.chunks_exact_mut(stride)) {
+        // SAFETY: asserted above.
+        unsafe { combine_all(simd, &b[from..], rows, Start::Zero, None, &mut out[..len]) };
+    });
 }
 
 /// # Safety

@@ -72,7 +72,7 @@ impl Stencil {
                     taps.push((c * kernel * kernel + ty * kernel + tx) * window + minus);
                 }
             }
-            window_offsets.push(Signed { plus: taps, minus: Vec::new() });
+            window_offsets.push(Signed::plus(taps));
         }
         let feature_offsets = (0..features).map(|j| j * len).collect();
         Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }

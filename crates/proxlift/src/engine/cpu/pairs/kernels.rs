@@ -214,7 +214,11 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
         // SAFETY: the caller's promise.
         unsafe {
             if const { !LANES.is_multiple_of(N * S::f32s::LEN) } && left < N * S::f32s::LEN {
-                convolve_columns::<S, E, false, 1>(simd, a, b, at, epilogue);
+                if single {
+                    convolve_columns::<S, E, true, 1>(simd, a, b, at, epilogue);
+                } else {
+                    convolve_columns::<S, E, false, 1>(simd, a, b, at, epilogue);
+                }
                 after_columns::<S, E, 1>(simd, a.rows(), base, epilogue);
                 p += S::f32s::LEN;
                 continue;

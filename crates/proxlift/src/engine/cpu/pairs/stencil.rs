@@ -3,7 +3,7 @@
 
 use super::kernels::{Combined, PLANE, SIDE, STRETCH, UNIT, adjoint, convolve, unit};
 use super::{POINTS, Packed, Term, terms};
-use crate::engine::cpu::combine::{Signed, Start, combine};
+use crate::engine::cpu::combine::{Signed, Start, combine, combine_planes};
 use crate::engine::cpu::epilogue::Epilogue;
 use crate::engine::cpu::image_step::ImageStep;
 use crate::engine::cpu::product::Place;
@@ -29,8 +29,8 @@ pub(in crate::engine::cpu) struct Stencil {
     combinations: Vec<Signed>,
     /// How many combinations each point has.
     counts: [usize; POINTS.len()],
-    /// The taps of one term in their planes, shifted back.
-    shifted: Signed,
+    /// For each term and channel, its taps in their planes, shifted back.
+    shifted: Vec<Signed>,
     /// For each image plane, what goes to it, the rows furthest down first.
     routes: Vec<Vec<Route>>,
 }
@@ -92,7 +92,8 @@ impl Progress {
 
     /// What can be convolved of a residual that is `reach` numbers behind what was taken; it is taken as done.
     pub(in crate::engine::cpu) fn advance(&mut self, reach: usize) -> Range<usize> {
-        let ready = self.taken.saturating_sub(reach).min(self.range.end);
+        // Where the kernel of the convolution need not cut its register blocks.
+        let ready = (self.taken.saturating_sub(reach) / UNIT * UNIT).min(self.range.end);
         let ready = if self.taken == self.end { self.range.end } else { ready.max(self.done) };
         std::mem::replace(&mut self.done, ready)..ready
     }
@@ -135,8 +136,8 @@ impl Stencil {
             let of_point = |term: &&Term| term.point == point;
             terms.iter().filter(of_point).count() * channels
         });
-        let plus = (0..kernel).map(|tx| tx * PLANE + SIDE + radius - tx).collect();
-        let shifted = Signed { plus, minus: Vec::new() };
+        let taps = |plane: usize| (0..kernel).map(move |tx| (plane + tx) * PLANE + SIDE + radius - tx);
+        let shifted = (0..combinations.len()).map(|i| Signed::plus(taps(i * kernel).collect())).collect();
         Self { grid, half, architecture, margin, combinations, counts, shifted, routes }
     }
 
@@ -248,8 +249,9 @@ impl Stencil {
         for odd in 0..2 {
             self.gaps(range.clone(), odd, |gap| {
                 for p in gap {
-                    let (base, _) = unit(planes, p);
-                    (odd..planes).step_by(2).for_each(|plane| features[base + plane * UNIT] = 0.0);
+                    let first = unit(planes, p).0 + odd * UNIT;
+                    let rows = features[first..first + (planes - 2) * UNIT + 1].iter_mut();
+                    rows.step_by(2 * UNIT).for_each(|number| *number = 0.0);
                 }
             });
         }
@@ -267,10 +269,8 @@ impl Stencil {
     ) {
         for start in range.clone().step_by(STRETCH) {
             let stretch = start..range.end.min(start + STRETCH);
-            for (combined, rows) in work.combined.chunks_exact_mut(PLANE).zip(&self.combinations) {
-                let combined = &mut combined[..stretch.len() + 2 * SIDE];
-                combine(level, x, rows, start, Start::Zero, None, combined);
-            }
+            let combined = (&mut *work.combined, PLANE);
+            combine_planes(level, x, &self.combinations, start, combined, stretch.len() + 2 * SIDE);
             let (a, planes, kernel) = (&packed.convolution, self.counts, self.architecture.kernel);
             let combined = Combined { data: &work.combined, planes, kernel };
             convolve(level, a, combined, stretch, epilogue);
@@ -303,10 +303,7 @@ impl Stencil {
         }
         self.taps(level, packed, u, start..end, progress.follows, work, kept);
         (progress.taken, progress.follows) = (end, true);
-        let planes = work.taps.chunks_exact(self.architecture.kernel * PLANE);
-        for (sums, taps) in work.sums.chunks_exact_mut(STRETCH).zip(planes) {
-            combine(level, taps, &self.shifted, 0, Start::Zero, None, &mut sums[..end - start]);
-        }
+        combine_planes(level, &work.taps, &self.shifted, 0, (&mut work.sums, STRETCH), end - start);
         for (i, routes) in self.routes.iter().enumerate() {
             for (route, Route { shift, terms }) in routes.iter().enumerate() {
                 let at = (self.margin + start).wrapping_add_signed(*shift);
