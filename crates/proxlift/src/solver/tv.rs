@@ -42,7 +42,7 @@ impl Default for TvParams {
 ///
 /// ```
 /// use proxlift::solver::{TotalVariation, TvParams, total_variation};
-/// let z = [0.0, 0.1, 0.0, 1.0, 0.9, 1.0];
+/// let z = [0.0_f64, 0.1, 0.0, 1.0, 0.9, 1.0];
 /// let (x, _) = total_variation(&z, 1, 1, 6, 0.1, TotalVariation::Isotropic, &TvParams::default())?;
 /// // Each half becomes flat, and the edge stays.
 /// assert!((x[0] - x[2]).abs() < 1e-3 && (x[3] - x[5]).abs() < 1e-3 && x[3] - x[2] > 0.7);
