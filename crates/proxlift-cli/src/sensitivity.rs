@@ -2,7 +2,7 @@
 
 use proxlift::Result;
 use proxlift::analysis::Jacobian;
-use proxlift::engine::Cpu;
+use proxlift::engine;
 use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::network::Network;
@@ -17,11 +17,11 @@ const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_i
 /// # Errors
 /// When a picture does not fit the network.
 pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
-    let engine = Cpu::new();
+    let engine = engine::standard();
     let norm = |image: &Image| -> Result<f64> {
         let grid = network.architecture().grid(image.height(), image.width())?;
         let z = Field::from_planar(1, image.channels(), grid, image.data())?;
-        let jacobian = Jacobian::at(&engine, network, &z)?;
+        let jacobian = Jacobian::at(&*engine, network, &z)?;
         let mut state = PowerState::new(&jacobian, 0);
         Ok(f64::from(spectral_norm(&jacobian, &mut state, &NORM).norm))
     };

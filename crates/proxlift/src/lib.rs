@@ -23,6 +23,35 @@
 //!
 //! [`Denoiser`] also takes a given noise level, a model of your own, total variation, and pictures of any size.
 //!
+//! Train a network, here a tiny one on procedural pictures, and use it:
+//!
+//! ```
+//! # fn main() -> proxlift::Result<()> {
+//! # let folder = std::env::temp_dir().join(format!("proxlift-crate-page-model-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! # let path = folder.join("mine.safetensors");
+//! use proxlift::dataset::ImageSet;
+//! use proxlift::training::{Config, EpochRecord, Session, Settings};
+//! use proxlift::{Denoiser, engine, image::Channels};
+//!
+//! let images = ImageSet::embedded_train(20, 64, Channels::Grey, 0)?; // or ImageSet::from_folder("photos", ...)
+//! let settings = Settings { depth: Some(4), features: Some(8), epochs: Some(3), ..Settings::default() };
+//! let config = Config::resolve(&Settings { count: Some(80), ..settings })?; // the rest is the preset's
+//! let patches = config.patches(images.into())?;
+//!
+//! let mut session = Session::new(&config, config.network()?, &patches)?;
+//! session.run(&*engine::standard(), &mut |epoch: &EpochRecord| println!("epoch {}: loss {}", epoch.epoch, epoch.loss))?;
+//! session.model("20 procedural pictures").save(&path)?;
+//! let denoiser = Denoiser::open(path.to_str().unwrap())?;
+//! # let clean = proxlift::dataset::synthetic::dead_leaves(2, 0, 64, 64, Channels::Grey)?;
+//! # let noisy = proxlift::image::noise::add_gaussian(&clean, 0.1, 1, 0)?;
+//! # use proxlift::evaluation::{Peak, psnr};
+//! # assert!(psnr(&clean, &denoiser.denoise(&noisy)?, Peak::ONE)? > psnr(&clean, &noisy, Peak::ONE)?);
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The flow of the library is the order of its modules:
 //!
 //! ```text

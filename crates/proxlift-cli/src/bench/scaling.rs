@@ -3,7 +3,7 @@
 use crate::output;
 use proxlift::Result;
 use proxlift::dataset::ImageSet;
-use proxlift::engine::Cpu;
+use proxlift::engine;
 use proxlift::image::Channels;
 use proxlift::training::{Config, EpochRecord, Preset, Session, Settings};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {
     let patches = config.patches(Arc::clone(pictures))?;
     let mut seconds = Vec::new();
     let mut session = Session::new(&config, config.network()?, &patches)?;
-    session.run(&Cpu::new(), &mut |epoch: &EpochRecord| seconds.push(epoch.seconds))?;
+    session.run(&*engine::standard(), &mut |epoch: &EpochRecord| seconds.push(epoch.seconds))?;
     let mut epochs: Vec<f64> = seconds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     epochs.sort_by(f64::total_cmp);
     Ok(epochs[epochs.len() / 2])

@@ -32,7 +32,7 @@ use folder::Folder;
 use pictures::Pictures;
 use plan::Part;
 use proxlift::Error;
-use proxlift::engine::{Cpu, Engine};
+use proxlift::engine;
 use results::Results;
 use scale::Scale;
 use sections::{Material, Section};
@@ -156,7 +156,7 @@ fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) 
     commits.sort_unstable();
     commits.dedup();
     let seeds: Vec<u64> = (0..seeds).collect();
-    let engine = Cpu::new().name();
+    let engine = engine::standard().name();
     let setup = json!({
         "program": env!("CARGO_PKG_VERSION"),
         "commit": machine::COMMIT,

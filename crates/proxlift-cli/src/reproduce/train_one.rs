@@ -8,7 +8,7 @@ use crate::files::write;
 use crate::train::{file, interrupt};
 use proxlift::Denoiser;
 use proxlift::dataset::{PatchSpec, Patches, Visit};
-use proxlift::engine::{Cpu, Engine};
+use proxlift::engine;
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::field::Field;
 use proxlift::image::Image;
@@ -60,7 +60,7 @@ pub fn train_one(
         session = Session::new(config, network, &patches)?;
     }
     session.keep_checkpoints(folder.join(CHECKPOINT), fingerprint);
-    let trained = session.run(&Cpu::new(), &mut clerk);
+    let trained = session.run(&*engine::standard(), &mut clerk);
     if clerk.stopped {
         return Ok(None);
     }
@@ -111,7 +111,7 @@ impl Fixed {
 
     /// The mean of `1/2 ||x^ - x||^2`.
     fn loss(&self, network: &Network<f32>) -> f64 {
-        let engine = Cpu::new();
+        let engine = engine::standard();
         let losses = self.batches.iter().map(|(z, x)| {
             let mut estimate = z.clone();
             engine.denoise(network, z, &mut estimate);

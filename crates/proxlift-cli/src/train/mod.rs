@@ -51,7 +51,7 @@ chosen on pictures held out of --data, never on those of --test.";
 
 /// Train a network to remove noise.
 ///
-/// Without arguments, the network of the paper is trained on built-in pictures in about a minute, by lifted Bregman. A
+/// Without arguments, the network of the paper is trained on built-in pictures in less than a minute, by lifted Bregman. A
 /// run keeps everything in a folder: config.toml (repeats it), history.jsonl, checkpoint/ (to resume from),
 /// model.safetensors (the best on held-out pictures), last.safetensors, before-after.png, training.svg and result.json.
 #[derive(clap::Args)]

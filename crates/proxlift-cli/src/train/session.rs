@@ -5,7 +5,7 @@ use super::file::is_of_version_0_1;
 use super::folder::Folder;
 use super::watch::Watch;
 use crate::output;
-use proxlift::engine::Cpu;
+use proxlift::engine;
 use proxlift::network::Network;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
 use proxlift::{Error, Result};
@@ -53,7 +53,7 @@ pub fn train_in(
         announce(&session);
     }
     session.keep_checkpoints(folder.checkpoint(), fingerprint);
-    let ended = session.run(&Cpu::new(), &mut watch)?;
+    let ended = session.run(&*engine::standard(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
     Ok(Outcome { stopped, best: watch.best(), trainer: session.trainer.describe() })
 }

@@ -30,7 +30,7 @@ pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
 
 use crate::Result;
-use crate::engine::{Cpu, Engine};
+use crate::engine::{SharedEngine, standard};
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
@@ -40,9 +40,6 @@ use method::Method;
 use pixels::Pixels;
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// An engine that several denoisers may share.
-pub type SharedEngine = Arc<dyn Engine<f32>>;
 
 /// Removes noise from pictures: a trained network, or total variation.
 ///
@@ -74,7 +71,7 @@ const ANOTHER_SCALE: f32 = 4.0;
 
 impl From<Method> for Denoiser {
     fn from(method: Method) -> Self {
-        Self { method, level: Level::Estimated, strength: 1.0, clip: false, engine: Arc::new(Cpu::new()) }
+        Self { method, level: Level::Estimated, strength: 1.0, clip: false, engine: standard() }
     }
 }
 

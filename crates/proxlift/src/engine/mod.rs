@@ -24,6 +24,15 @@ use crate::operator::Filters;
 use crate::prox::PiecewiseGradient;
 use crate::{Error, Real, Result};
 use std::ops::Range;
+use std::sync::Arc;
+
+/// An engine that several users may share.
+pub type SharedEngine = Arc<dyn Engine<f32>>;
+
+/// The engine of everybody who does not ask for another: a new one is registered here.
+pub fn standard() -> SharedEngine {
+    Arc::new(Cpu::new())
+}
 
 /// How the error of layer `k` is carried to layer `k - 1` in the reverse pass: what becomes of
 /// `back = dE/du` at the activation `u = s(v)`.
