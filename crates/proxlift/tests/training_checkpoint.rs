@@ -81,6 +81,8 @@ fn every_inconsistency_has_its_sentence() {
     assert!(edited("\\\"features\\\":4", "\\\"features\\\":8").contains("theta_0"));
     assert!(edited("record/epoch", "record/epach").contains("epoch"));
     assert!(edited("note/best", "nose/best").contains("no part"));
+    assert!(edited("\"border\":\"0\"", "\"border\":\"x\"").contains("border cannot be read"));
+    assert!(edited("\"border\":\"0\"", "\"border\":\"9\"").contains("sees no further than 6"));
 }
 
 #[test]

@@ -7,9 +7,9 @@ use proxlift::engine::cpu::peak::fma_peak_gflops;
 use proxlift::engine::{Cpu, Engine, Gradients, ReverseRule};
 use proxlift::field::{Field, Grid};
 use proxlift::laws::random_field;
+use proxlift::model::{Metadata, Numbers, write_tensors};
 use proxlift::network::{Architecture, Network};
-use safetensors::{Dtype, tensor::TensorView};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Measure the engine on this machine and print GFLOP/s as a table.
@@ -224,7 +224,7 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
 }
 
 /// Writes a batch with its network, outputs, losses and back-propagation gradients.
-fn export(path: &PathBuf) -> anyhow::Result<()> {
+fn export(path: &Path) -> anyhow::Result<()> {
     let engine = Cpu::new();
     let [patches, image, ..] = &Work::all(1)[..] else { unreachable!("the table has two rows and more") };
     let network = patches.network();
@@ -259,16 +259,11 @@ fn export(path: &PathBuf) -> anyhow::Result<()> {
         tensors.push((format!("theta_{k}"), filters.into(), theta.weights().to_vec()));
         tensors.push((format!("grad_theta_{k}"), filters.into(), gradient.weights().to_vec()));
     }
-    let bytes: Vec<_> = tensors
-        .into_iter()
-        .map(|(name, shape, data)| {
-            (name, shape, data.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
-        })
-        .collect();
-    let views = bytes
-        .iter()
-        .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
-        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?;
-    std::fs::write(path, safetensors::serialize(views, None)?).map_err(proxlift::Error::io(path))?;
+    let numbers =
+        tensors.iter().map(|(name, shape, data)| (name.clone(), shape.clone(), Numbers::Single(data)));
+    let numbers: Vec<_> = numbers.collect();
+    let mut bytes = Vec::new();
+    write_tensors(&mut bytes, &Metadata::new(), &numbers)?;
+    crate::files::write(path, &bytes)?;
     output::line(format_args!("wrote {}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
+use crate::test_set::TestSet;
 use proxlift::Denoiser;
 use proxlift::dataset::{ImageSet, Patches};
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
@@ -16,9 +17,7 @@ const BUILT_IN: usize = 1000;
 const BUILT_IN_SIDE: usize = 64;
 /// The largest patch that they are painted for.
 const BUILT_IN_PATCH: usize = 128;
-/// The built-in test set, that of `proxlift evaluate`: how many pictures, their side, their seed.
-const TEST: (usize, usize, u64) = (12, 128, 0);
-/// Built-in pictures that choose the best network: never those of the test set.
+/// Built-in pictures that choose the best network, their side and their seed: never those of the test set.
 const CHOICE: (usize, usize, u64) = (12, 96, 1);
 /// The most pictures that are held out.
 const MOST_HELD_OUT: usize = 24;
@@ -52,21 +51,14 @@ impl Data {
     pub fn load(config: &mut Config) -> Result<Self> {
         let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
-        let (test, test_described) = match &settings.test {
-            Some(folder) => {
-                let set = ImageSet::from_folder(folder, channels)?;
-                let small = set.images().iter().position(|i| i.height().min(i.width()) < LEAST_TEST_SIDE);
-                if let Some(at) = small {
-                    let reason = "a test picture must have 11 x 11 pixels or more";
-                    return Err(Error::file(&set.names()[at], reason));
-                }
-                let text = format!("{} pictures of {}", set.len(), folder.display());
-                (set, text)
-            }
-            None => {
-                let set = ImageSet::embedded_test(TEST.0, TEST.1, channels, TEST.2)?;
-                (set, format!("{} built-in pictures", TEST.0))
-            }
+        let test = TestSet::load(settings.test.as_deref(), channels)?.set;
+        if let Some(at) = test.images().iter().position(|i| i.height().min(i.width()) < LEAST_TEST_SIDE) {
+            let reason = format!("a test picture must have {0} x {0} pixels or more", LEAST_TEST_SIDE);
+            return Err(Error::file(&test.names()[at], reason));
+        }
+        let test_described = match &settings.test {
+            Some(folder) => format!("{} pictures of {}", test.len(), folder.display()),
+            None => format!("{} built-in pictures", test.len()),
         };
         let (train, validation, described) = match &settings.data {
             Some(folder) => from_folder(folder, channels, config.sigma)?,

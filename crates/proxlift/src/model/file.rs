@@ -5,17 +5,19 @@
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
 
+use super::tensors::{Header, Numbers, metadata_of, write_tensors};
 use crate::image::io::write_atomically;
 use crate::image::noise::check_sigma;
-use crate::network::{Architecture, Network};
+use crate::network::Network;
 use crate::{Error, Result};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use std::collections::{BTreeMap, HashMap};
+use safetensors::{Dtype, SafeTensors};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
 /// The newest version of the format.
 const VERSION: u32 = 3;
+const FORMAT: &str = "proxlift";
 
 /// No model is larger; a file that is, is not read into memory.
 const MAX_BYTES: u64 = 256 << 20;
@@ -67,40 +69,26 @@ impl Model {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.network.validate()?;
         check_sigma(self.sigma)?;
-        let architecture = self.network.architecture();
         let plain = self.network.is_plain() && self.network.border == 0 && self.network.step_scale == 1.0;
         let papers = self.network.has_one_clip() && plain;
-        let version = if papers { 1 } else { VERSION };
-        let json = |value: std::result::Result<String, serde_json::Error>| {
-            value.map_err(|e| Error::invalid(format!("the metadata cannot be written: {e}")))
-        };
-        let mut metadata = HashMap::from([
-            ("format".to_string(), "proxlift".to_string()),
-            ("version".to_string(), version.to_string()),
-            ("architecture".to_string(), json(serde_json::to_string(&architecture))?),
+        let mut metadata = metadata_of(&self.network);
+        if papers {
+            // The first version of the format, which every program reads.
+            metadata.retain(|name, _| name == "architecture");
+        }
+        metadata.extend([
+            ("format".to_string(), FORMAT.to_string()),
+            ("version".to_string(), if papers { 1 } else { VERSION }.to_string()),
             ("sigma".to_string(), self.sigma.to_string()),
-            ("provenance".to_string(), json(serde_json::to_string(&self.provenance))?),
+            ("provenance".to_string(), serde_json::json!(self.provenance).to_string()),
         ]);
-        if let Some(activations) = self.network.activations_as_json() {
-            metadata.insert("activations".into(), activations);
-        }
-        if version > 1 {
-            metadata.insert("unrolling".into(), json(serde_json::to_string(&self.network.unrolling))?);
-            metadata.insert("bounded".into(), self.network.bounded.to_string());
-            metadata.insert("border".into(), self.network.border.to_string());
-            metadata.insert("step_scale".into(), self.network.step_scale.to_string());
-        }
         let tensors = self.network.tensors().into_iter();
-        let tensors: Vec<(String, Vec<usize>, Vec<u8>)> =
-            tensors.map(|(name, shape, values)| (name, shape, to_le_bytes(values))).collect();
-        let views = tensors
-            .iter()
-            .map(|(name, shape, data)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), data)?)))
-            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
-        views
-            .and_then(|views| safetensors::serialize(views, Some(metadata)))
-            .map(in_order)
-            .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))
+        let tensors: Vec<_> =
+            tensors.map(|(name, shape, values)| (name, shape, Numbers::Single(values))).collect();
+        let mut bytes = Vec::new();
+        write_tensors(&mut bytes, &metadata, &tensors)
+            .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))?;
+        Ok(bytes)
     }
 
     /// A model from the bytes of its file.
@@ -109,77 +97,23 @@ impl Model {
     /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a proxlift model; give a .safetensors file that proxlift wrote";
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| {
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| {
             Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})"))
         })?;
-        let none = HashMap::new();
-        let metadata = header.metadata().as_ref().unwrap_or(&none);
-        if metadata.get("format").map(String::as_str) != Some("proxlift") {
-            return Err(Error::invalid(foreign));
-        }
-        match metadata.get("version").and_then(|v| v.parse::<u32>().ok()) {
-            Some(1..=VERSION) => {}
-            Some(newer) => {
-                return Err(Error::invalid(format!(
-                    "the model has format version {newer}, but this program reads up to {VERSION}: update proxlift"
-                )));
-            }
-            None => return Err(Error::invalid("the model does not say its format version")),
-        }
-        let architecture: Architecture = parse(metadata, "architecture")?;
-        architecture.validate()?;
-        let sigma: f64 = parse(metadata, "sigma")?;
+        let header = Header::read(bytes, "model", FORMAT, VERSION)?;
+        let header = header.ok_or_else(|| Error::invalid(foreign))?;
+        let sigma: f64 = header.parse("sigma")?;
         check_sigma(sigma)?;
-        let provenance: Provenance = parse(metadata, "provenance")?;
-
-        let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|e| Error::invalid(format!("the model is truncated or damaged: {e}")))?;
-        let activations = metadata.get("activations").map(String::as_str);
-        let (mut network, taken) =
-            Network::from_tensors(architecture, activations, |name| tensor(&tensors, name))?;
+        let provenance: Provenance = header.parse("provenance")?;
+        let (network, taken) = header.network(|name| tensor(&tensors, name))?;
         if tensors.len() != taken {
             return Err(Error::invalid(format!(
                 "the model holds {} tensors, but its architecture has {taken}",
                 tensors.len()
             )));
         }
-        if metadata.contains_key("unrolling") {
-            (network.unrolling, network.bounded) =
-                (parse(metadata, "unrolling")?, parse(metadata, "bounded")?);
-        }
-        if metadata.contains_key("border") {
-            network.border = parse(metadata, "border")?;
-        }
-        // Files of version 0.1 say `overstep`.
-        if let Some(name) = ["step_scale", "overstep"].into_iter().find(|name| metadata.contains_key(*name)) {
-            network.step_scale = parse(metadata, name)?;
-        }
-        network.validate()?;
         Ok(Self { network, sigma, provenance })
     }
-}
-
-/// Sorts the names in the header, which come in random order, so that a model has the same bytes whenever it is
-/// written. The header keeps its length.
-fn in_order(mut bytes: Vec<u8>) -> Vec<u8> {
-    let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return bytes };
-    let header = rest.get_mut(..u64::from_le_bytes(*length) as usize);
-    if let Some(header) = header
-        && let Ok(value) = serde_json::from_slice::<serde_json::Value>(header)
-        && let Ok(sorted) = serde_json::to_vec(&value)
-        && let Some((front, padding)) = header.split_at_mut_checked(sorted.len())
-    {
-        front.copy_from_slice(&sorted);
-        padding.fill(b' ');
-    }
-    bytes
-}
-
-/// A JSON value of the metadata.
-fn parse<V: serde::de::DeserializeOwned>(metadata: &HashMap<String, String>, name: &str) -> Result<V> {
-    let text =
-        metadata.get(name).ok_or_else(|| Error::invalid(format!("the model does not say its {name}")))?;
-    serde_json::from_str(text).map_err(|e| Error::invalid(format!("the model's {name} cannot be read: {e}")))
 }
 
 /// The tensor `name`, which must be `f32`.
@@ -191,13 +125,10 @@ fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
     Ok(Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
 }
 
-fn to_le_bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Architecture;
 
     fn model() -> Model {
         let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };

@@ -16,11 +16,11 @@
 
 use super::{EpochRecord, Snapshot};
 use crate::image::io::write_atomically;
-use crate::network::{Architecture, Network};
+use crate::model::tensors::{Header, Numbers, metadata_of, write_tensors};
+use crate::network::Network;
 use crate::{Error, Result};
 use safetensors::{Dtype, SafeTensors};
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -44,39 +44,6 @@ pub struct Checkpoint {
     pub settings: String,
 }
 
-/// A tensor on its way into a file.
-enum Tensor<'a> {
-    Single(Vec<usize>, &'a [f32]),
-    Double(f64),
-}
-
-impl Tensor<'_> {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Single(_, values) => size_of_val(*values),
-            Self::Double(_) => size_of::<f64>(),
-        }
-    }
-
-    fn describe(&self, start: usize) -> Value {
-        let (dtype, shape) = match self {
-            Self::Single(shape, _) => ("F32", shape.clone()),
-            Self::Double(_) => ("F64", vec![1]),
-        };
-        json!({"dtype": dtype, "shape": shape, "data_offsets": [start, start + self.bytes()]})
-    }
-
-    fn write(&self, to: &mut impl Write) -> std::io::Result<()> {
-        match self {
-            Self::Double(value) => to.write_all(&value.to_le_bytes()),
-            Self::Single(_, values) if cfg!(target_endian = "little") => {
-                to.write_all(bytemuck::cast_slice(values))
-            }
-            Self::Single(_, values) => values.iter().try_for_each(|v| to.write_all(&v.to_le_bytes())),
-        }
-    }
-}
-
 impl Checkpoint {
     /// Writes the checkpoint to `path`, replacing what was there only once it is whole on the disk.
     ///
@@ -97,81 +64,37 @@ impl Checkpoint {
         Self::from_bytes(&bytes).map_err(|e| Error::file(path, e.to_string()))
     }
 
-    /// Numbers in double precision come first, so that everything lies aligned.
     fn write(&self, to: &mut impl Write) -> std::io::Result<()> {
-        let tensors = self.tensors();
-        let metadata = json!({
-            "format": FORMAT,
-            "version": VERSION.to_string(),
-            "architecture": serde_json::to_string(&self.network.architecture())?,
-            "settings": self.settings,
-            "unrolling": serde_json::to_string(&self.network.unrolling)?,
-            "bounded": self.network.bounded.to_string(),
-            "border": self.network.border.to_string(),
-            "step_scale": self.network.step_scale.to_string(),
-        });
-        let mut metadata = metadata;
-        if let Some(activations) = self.network.activations_as_json() {
-            metadata["activations"] = activations.into();
-        }
-        let mut header = Map::from_iter([("__metadata__".to_string(), metadata)]);
-        let mut start = 0;
-        for (name, tensor) in &tensors {
-            header.insert(name.clone(), tensor.describe(start));
-            start += tensor.bytes();
-        }
-        let mut header = serde_json::to_vec(&header)?;
-        header.resize(header.len().next_multiple_of(8), b' ');
-        to.write_all(&(header.len() as u64).to_le_bytes())?;
-        to.write_all(&header)?;
-        tensors.iter().try_for_each(|(_, tensor)| tensor.write(to))?;
-        to.flush()
-    }
-
-    fn tensors(&self) -> Vec<(String, Tensor<'_>)> {
+        let mut metadata = metadata_of(&self.network);
+        let own = [
+            ("format", FORMAT.to_string()),
+            ("version", VERSION.to_string()),
+            ("settings", self.settings.clone()),
+        ];
+        metadata.extend(own.map(|(name, value)| (name.to_string(), value)));
+        let record = record_fields(&self.record);
+        let doubles = [("scalar", &self.state.scalars), ("note", &self.notes), ("record", &record)];
         let mut tensors = Vec::new();
-        let mut double =
-            |kind, name: &str, value| tensors.push((format!("{kind}/{name}"), Tensor::Double(value)));
-        self.state.scalars.iter().for_each(|(name, value)| double("scalar", name, *value));
-        self.notes.iter().for_each(|(name, value)| double("note", name, *value));
-        record_fields(&self.record).into_iter().for_each(|(name, value)| double("record", &name, value));
-        let mut single = |kind, name: &str, shape, values| {
-            tensors.push((format!("{kind}/{name}"), Tensor::Single(shape, values)))
-        };
+        for (kind, numbers) in doubles {
+            let named =
+                |(name, value): (&String, &f64)| (format!("{kind}/{name}"), vec![1], Numbers::Double(*value));
+            tensors.extend(numbers.iter().map(named));
+        }
         for (name, shape, values) in self.network.tensors() {
-            single("network", &name, shape, values);
+            tensors.push((format!("network/{name}"), shape, Numbers::Single(values)));
         }
         for (name, values) in &self.state.arrays {
-            single("state", name, vec![values.len()], values);
+            tensors.push((format!("state/{name}"), vec![values.len()], Numbers::Single(values)));
         }
-        tensors
+        write_tensors(to, &metadata, &tensors)
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a checkpoint of proxlift";
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| Error::invalid(format!("{foreign}, or it is truncated or damaged ({e})")))?;
-        let (_, header) =
-            SafeTensors::read_metadata(bytes).map_err(|e| Error::invalid(format!("{foreign} ({e})")))?;
-        let none = HashMap::new();
-        let metadata = header.metadata().as_ref().unwrap_or(&none);
-        let text = |name: &str| metadata.get(name).map(String::as_str);
-        if text("format") != Some(FORMAT) {
-            return Err(Error::invalid(foreign));
-        }
-        match text("version").and_then(|v| v.parse::<u32>().ok()) {
-            Some(1..=VERSION) => {}
-            Some(newer) => {
-                return Err(Error::invalid(format!(
-                    "the checkpoint has format version {newer}, but this program reads up to {VERSION}: update proxlift"
-                )));
-            }
-            None => return Err(Error::invalid("the checkpoint does not say its format version")),
-        }
-        let architecture = text("architecture").and_then(|text| serde_json::from_str(text).ok());
-        let architecture: Architecture =
-            architecture.ok_or_else(|| Error::invalid("the checkpoint does not say its architecture"))?;
-        architecture.validate()?;
+        let header = Header::read(bytes, "checkpoint", FORMAT, VERSION)?;
+        let header = header.ok_or_else(|| Error::invalid(foreign))?;
         let (singles, doubles) = sort(&tensors)?;
         let mut state = Snapshot::default();
         let mut notes = BTreeMap::new();
@@ -197,19 +120,11 @@ impl Checkpoint {
                 _ => return Err(unknown(&name)),
             }
         }
-        let (mut network, _) =
-            Network::from_tensors(architecture, text("activations"), |name| Ok(of_network.remove(name)))
-                .map_err(|e| Error::invalid(format!("the checkpoint is inconsistent: {e}")))?;
-        if let Some(unrolling) = text("unrolling").and_then(|text| serde_json::from_str(text).ok()) {
-            (network.unrolling, network.bounded) = (unrolling, text("bounded") == Some("true"));
-        }
-        network.border = text("border").and_then(|text| text.parse().ok()).unwrap_or(0);
-        network.step_scale =
-            text("step_scale").or(text("overstep")).and_then(|text| text.parse().ok()).unwrap_or(1.0);
+        let (network, _) = header.network(|name| Ok(of_network.remove(name)))?;
         if let Some(name) = of_network.keys().next() {
             return Err(unknown(name));
         }
-        let settings = text("settings").unwrap_or_default().to_string();
+        let settings = header.text("settings").unwrap_or_default().to_string();
         Ok(Self { network, state, record: record(&fields)?, notes, settings })
     }
 }
@@ -239,8 +154,8 @@ fn sort(tensors: &SafeTensors<'_>) -> Result<(Named<Vec<f32>>, Named<f64>)> {
     Ok((singles, doubles))
 }
 
-fn record_fields(record: &EpochRecord) -> Vec<(String, f64)> {
-    let mut fields = vec![
+fn record_fields(record: &EpochRecord) -> BTreeMap<String, f64> {
+    let fields = [
         ("epoch", record.epoch as f64),
         ("loss", record.loss),
         ("least_step", record.least_step),
@@ -250,9 +165,9 @@ fn record_fields(record: &EpochRecord) -> Vec<(String, f64)> {
         ("energy_rises", record.energy_rises as f64),
         ("seconds", record.seconds),
     ];
-    fields.extend(record.energy.map(|value| ("energy", value)));
+    let fields = fields.into_iter().chain(record.energy.map(|value| ("energy", value)));
     let blocks = record.blocks.iter().enumerate().map(|(i, &value)| (format!("block_{i}"), value));
-    fields.into_iter().map(|(name, value)| (name.to_string(), value)).chain(blocks).collect()
+    fields.map(|(name, value)| (name.to_string(), value)).chain(blocks).collect()
 }
 
 fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
