@@ -73,6 +73,7 @@ pub mod laws;
 pub mod model;
 pub mod named;
 pub mod network;
+pub mod noise;
 pub mod operator;
 pub mod prox;
 pub mod random;

@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
-use proxlift::dataset::{Batches, ImageSet, Order, PatchSpec, Patches, Visit};
+use proxlift::dataset::{Batches, ImageSet, Order, PatchNoise, PatchSpec, Patches, Visit};
 use proxlift::image::{Channels, Image, symmetry::Symmetry};
 
-const SPEC: PatchSpec = PatchSpec { size: 5, count: 40, augment: true, sigma: 0.1, levels: None, seed: 11 };
+const SPEC: PatchSpec = PatchSpec {
+    size: 5,
+    count: 40,
+    augment: true,
+    sigma: 0.1,
+    levels: None,
+    noise: PatchNoise::White,
+    seed: 11,
+};
 
 /// Image `k` holds distinct values that tell image, channel, row and column apart.
 fn set(sizes: &[(usize, usize)], channels: Channels) -> Arc<ImageSet> {

@@ -1,7 +1,7 @@
 //! The driver ends a training that diverges at the batch that shows it, and counts where `E` rose.
 
 use proxlift::Error;
-use proxlift::dataset::{ImageSet, Order, PatchSpec, Patches};
+use proxlift::dataset::{ImageSet, Order, PatchNoise, PatchSpec, Patches};
 use proxlift::engine::{Cpu, Engine};
 use proxlift::image::Channels;
 use proxlift::network::{Architecture, Network};
@@ -41,7 +41,15 @@ fn trained_in_batches<T: Trainer>(
     make: impl Fn(&Network<f32>) -> T,
 ) -> (Seen, proxlift::Result<()>) {
     let images = ImageSet::embedded_train(8, 32, Channels::Grey, 0).unwrap();
-    let spec = PatchSpec { size: 12, count: 200, augment: false, sigma: 0.1, levels: None, seed: 0 };
+    let spec = PatchSpec {
+        size: 12,
+        count: 200,
+        augment: false,
+        sigma: 0.1,
+        levels: None,
+        noise: PatchNoise::White,
+        seed: 0,
+    };
     let patches = Patches::new(Arc::new(images), spec).unwrap();
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let mut network = Network::glorot(architecture, 0.1, 0).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::test_set::TestSet;
 use proxlift::Denoiser;
-use proxlift::dataset::{ImageSet, Patches};
+use proxlift::dataset::{ImageSet, PatchNoise, Patches};
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
@@ -61,7 +61,7 @@ impl Data {
             None => format!("{} built-in pictures", test.len()),
         };
         let (train, validation, described) = match &settings.data {
-            Some(folder) => from_folder(folder, channels, config.sigma)?,
+            Some(folder) => from_folder(folder, channels, config)?,
             None => built_in(config, channels)?,
         };
         let bytes = train.images().iter().map(|image| size_of_val(image.data())).sum();
@@ -88,21 +88,21 @@ fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation
     let train = ImageSet::embedded_train(number, side, channels, 0)?;
     let choice = ImageSet::embedded_test(CHOICE.0, CHOICE.1, channels, CHOICE.2)?;
     let described = format!("{number} built-in pictures of {side} x {side} pixels");
-    Ok((train, Validation::new(&choice, config.sigma)?, described))
+    Ok((train, Validation::new(choice, config)?, described))
 }
 
-fn from_folder(folder: &Path, channels: Channels, sigma: f64) -> Result<(ImageSet, Validation, String)> {
+fn from_folder(folder: &Path, channels: Channels, config: &Config) -> Result<(ImageSet, Validation, String)> {
     let set = ImageSet::from_folder(folder, channels)?;
     let number = set.len();
     let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
     if number == 1 {
         tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
-        let validation = Validation::new(&set, sigma)?;
+        let validation = Validation::new(set.clone(), config)?;
         return Ok((set, validation, format!("1 picture of {name}")));
     }
     let (train, held) = set.hold_out(LEAST_SHARE.max(number.div_ceil(MOST_HELD_OUT)))?;
     let described = format!("{} pictures of {name}, {} held out", train.len(), held.len());
-    Ok((train, Validation::new(&held, sigma)?, described))
+    Ok((train, Validation::new(held, config)?, described))
 }
 
 /// Clean pictures with their noise.
@@ -112,10 +112,18 @@ pub struct Validation {
 }
 
 impl Validation {
-    fn new(set: &ImageSet, sigma: f64) -> Result<Self> {
+    /// Pictures as patches have them: with the noise that is trained for.
+    fn new(set: ImageSet, config: &Config) -> Result<Self> {
+        if config.settings.noise == Some(PatchNoise::Camera) {
+            let least = set.images().iter().map(|image| image.height().min(image.width())).min();
+            let size = least.map_or(CROP, |side| side.min(CROP));
+            let patches = config.patches(Arc::new(set))?.held_out(size, CHOICE_SEED)?;
+            let (clean, noisy) = patches.images()?;
+            return Ok(Self { clean, noisy });
+        }
         let clean = set.images().iter().map(|image| centre(image, CROP)).collect::<Result<Vec<_>>>()?;
         let noisy = clean.iter().enumerate();
-        let noisy = noisy.map(|(i, image)| add_gaussian(image, sigma as f32, CHOICE_SEED, i as u64));
+        let noisy = noisy.map(|(i, image)| add_gaussian(image, config.sigma as f32, CHOICE_SEED, i as u64));
         Ok(Self { noisy: noisy.collect::<Result<_>>()?, clean })
     }
 

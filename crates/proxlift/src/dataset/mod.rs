@@ -10,5 +10,5 @@ pub mod synthetic;
 
 pub use batches::{Batches, Order};
 pub use folder::images_below;
-pub use patches::{PatchSpec, Patches, Visit};
+pub use patches::{PatchNoise, PatchSpec, Patches, Visit};
 pub use set::ImageSet;

@@ -6,10 +6,13 @@ use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
 
 use super::ImageSet;
-use crate::image::noise::{add_gaussian_in_place, check_sigma};
+use crate::image::noise::{CameraNoise, add_gaussian_in_place, check_sigma, middle_level};
 use crate::image::symmetry::Symmetry;
+use crate::image::{Channels, Image};
+use crate::named::named;
 use crate::random::{Purpose, below, stream};
 use crate::{Error, Result};
+use rand_distr::{Distribution, StandardNormal};
 
 /// Which patches to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,8 +29,21 @@ pub struct PatchSpec {
     /// then brought to the contrast at which its noise has the level `sigma`: what a network sees whose thresholds
     /// scale with the noise. Without it every patch has its own contrast.
     pub levels: Option<[f32; 2]>,
+    /// Which noise is added. With that of a [camera](CameraNoise), patches are brought to the contrast at which its
+    /// [`middle_level`] is about `sigma`.
+    pub noise: PatchNoise,
     /// Places, symmetries and noise all follow from it.
     pub seed: u64,
+}
+
+named! {
+    /// The noise that is added to patches.
+    pub enum PatchNoise ("noise") {
+        /// White and Gaussian.
+        White = "white",
+        /// That of a camera, another one for each patch: correlated, stronger where it is bright, through JPEG. Colour only.
+        Camera = "camera",
+    }
 }
 
 /// Patches of an [`ImageSet`]: patch `i` comes from image `i mod n`, at a random place.
@@ -59,6 +75,9 @@ impl Patches {
                 "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order"
             )));
         }
+        if spec.noise == PatchNoise::Camera && set.channels() != Channels::Rgb {
+            return Err(Error::invalid("the noise of a camera is for colour pictures: give 3 channels"));
+        }
         if spec.size == 0 || spec.count == 0 {
             return Err(Error::invalid(format!("{} patches of size {} are empty", spec.count, spec.size)));
         }
@@ -86,6 +105,31 @@ impl Patches {
         let mut few = self.clone();
         few.spec.count = count.clamp(1, self.spec.count);
         few
+    }
+
+    /// One patch of each picture, `size` pixels wide, with noise and places of their own.
+    ///
+    /// # Errors
+    /// As [`Patches::new`].
+    pub fn held_out(&self, size: usize, seed: u64) -> Result<Self> {
+        Self::new(
+            self.set.clone(),
+            PatchSpec { size, count: self.set.len(), augment: false, seed, ..self.spec },
+        )
+    }
+
+    /// All patches as images, clean and noisy.
+    ///
+    /// # Errors
+    /// When there are more than an image holds.
+    pub fn images(&self) -> Result<(Vec<Image>, Vec<Image>)> {
+        let (channels, size) = (self.channels(), self.spec.size);
+        let pair = |i: usize| {
+            let (mut x, mut z) = (vec![0.0; self.values()], vec![0.0; self.values()]);
+            self.fill(&[i], Visit::default(), &mut x, &mut z);
+            Ok((Image::new(channels, size, size, x)?, Image::new(channels, size, size, z)?))
+        };
+        (0..self.len()).map(pair).collect()
     }
 
     /// How many patches.
@@ -126,6 +170,9 @@ impl Patches {
             |((x, z), &i)| {
                 self.cut(i, visit.place, x);
                 let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
+                if self.spec.noise == PatchNoise::Camera {
+                    return self.photograph(&mut rng, x, z);
+                }
                 if let Some(levels) = self.spec.levels {
                     let contrast = self.spec.sigma / level(&mut rng, levels);
                     x.iter_mut().for_each(|x| *x *= contrast);
@@ -134,6 +181,19 @@ impl Patches {
                 add_gaussian_in_place(&mut rng, self.spec.sigma, z);
             },
         );
+    }
+
+    /// A camera's picture `z` of `x`, both at the contrast at which the noise has about the level `sigma`. A user's level is
+    /// an estimate, and one for a picture in which the noise varies: so it varies here.
+    fn photograph(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
+        let size = self.spec.size;
+        z.copy_from_slice(x);
+        CameraNoise::draw(rng).add(rng, (size, size), z);
+        let noise: Vec<f32> = z.iter().zip(&*x).map(|(z, x)| z - x).collect();
+        let off: f32 = StandardNormal.sample(rng);
+        let level = middle_level(&noise, (size, size)).max(LEAST_LEVEL) * (LEVEL_ERROR * off).exp();
+        let contrast = self.spec.sigma / level;
+        x.iter_mut().chain(z).for_each(|v| *v *= contrast);
     }
 
     /// Cuts patch `i` out.
@@ -149,6 +209,11 @@ impl Patches {
         }
     }
 }
+
+/// Noise of a camera counts as this level at least: half a grey level of 8 bits.
+const LEAST_LEVEL: f32 = 0.5 / 255.0;
+/// How far a level is off, as the standard deviation of its logarithm.
+const LEVEL_ERROR: f32 = 0.25;
 
 /// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-EQUALISER` (trained networks on
 /// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in grey, 0.7 to 0.8 in colour).

@@ -77,6 +77,7 @@ impl Config {
             augment: self.settings.augment == Some(true),
             sigma: self.sigma as f32,
             levels: self.settings.sigma_range.map(|range| range.map(|level| level as f32)),
+            noise: self.settings.noise.unwrap_or_default(),
             seed: self.seed,
         };
         Patches::new(images, spec)

@@ -3,6 +3,7 @@
 //! Adding one means adding a field here; front ends build flags and keyword arguments from [`Settings::list`].
 
 use super::choices::{Algorithm, FilterConstraint, Preset, Start, StepRule};
+use crate::dataset::PatchNoise;
 use crate::named::{Name, Named, first_paragraph, from_name};
 use crate::network::Unrolling;
 use crate::training::optimiser::{Metric, Schedule};
@@ -158,6 +159,8 @@ settings! {
         /// Range that the noise level of each patch is drawn from, such as 0.02,0.3. Patches are scaled to the contrast at
         /// which their noise has the level --sigma: for a network that is used at all levels in between.
         sigma_range: [f64; 2],
+        /// Noise to train for [default: white].
+        noise: PatchNoise,
         /// Side of the square patches.
         patch: usize,
         /// Patches in an epoch [default: one for each picture, but at least 1000].

@@ -1,10 +1,16 @@
-//! White Gaussian noise, the same bits for the same seed.
+//! Noise, the same bits for the same seed: white and Gaussian here, as cameras make it in [`CameraNoise`].
+
+mod camera;
+mod spectrum;
+
+pub use camera::{CameraNoise, Demosaicing};
+pub use spectrum::middle_level;
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::Image;
 use crate::error::check_not_negative;
+use crate::image::Image;
 use crate::random::{Purpose, stream};
 use crate::{Error, Result};
 

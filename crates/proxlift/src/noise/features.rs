@@ -1,0 +1,99 @@
+//! What tells noise from texture: how strong a picture is at each frequency, in brightness and in colour, in its quiet
+//! places and elsewhere.
+//!
+//! Texture comes and goes and is nearly the same in all channels; noise is everywhere and differs between channels. So
+//! the picture is turned into brightness and two colour differences (orthonormal, white noise stays white), and the
+//! energies of its blocks in bands of frequencies, at full and at half size, are told by their quantiles.
+
+use super::blocks::{Block, Cosines, SIDE, places};
+use crate::image::Image;
+use rayon::prelude::*;
+
+/// Blocks looked at, at the most.
+const BLOCKS: usize = 4000;
+/// Bands of frequencies: those of a block whose two numbers add up to at least this, and less than the next.
+const BANDS: [usize; 6] = [1, 3, 5, 7, 9, 15];
+/// The quantiles of full and half size.
+const QUANTILES: [&[f32]; 2] = [&[0.01, 0.05, 0.2, 0.5], &[0.05, 0.3]];
+/// The least energy that counts, of values where white is 255.
+const LEAST: f32 = 1e-4;
+/// Brightness and two colour differences.
+const OPPONENTS: usize = 3;
+/// Energies of a block.
+const ENERGIES: usize = OPPONENTS * (BANDS.len() - 1);
+/// A value that near to black or white was clipped.
+const CLIPPED: f32 = 0.5 / 255.0;
+
+/// How many features there are.
+pub(super) const FEATURES: usize = ENERGIES * (QUANTILES[0].len() + QUANTILES[1].len());
+
+/// The features of a colour picture where white is 1; none if it has no block of 16 x 16 pixels that is not clipped.
+pub(super) fn features(image: &Image) -> Option<[f32; FEATURES]> {
+    let scales = [energies(image, 1), energies(image, 2)];
+    let mut features = Vec::with_capacity(FEATURES);
+    for (mut blocks, quantiles) in scales.into_iter().zip(QUANTILES) {
+        if blocks.is_empty() {
+            return None;
+        }
+        for e in 0..ENERGIES {
+            blocks.sort_unstable_by(|a, b| a[e].total_cmp(&b[e]));
+            features.extend(
+                quantiles.iter().map(|q| blocks[(q * blocks.len() as f32) as usize][e].max(LEAST).ln()),
+            );
+        }
+    }
+    features.try_into().ok()
+}
+
+/// The energies of blocks, evenly spaced, of the picture scaled down by `scale`.
+fn energies(image: &Image, scale: usize) -> Vec<[f32; ENERGIES]> {
+    let cosines = Cosines::new();
+    let places = places((image.height(), image.width()), scale * SIDE, BLOCKS);
+    places.par_iter().filter_map(|&place| energy(image, place, scale, &cosines)).collect()
+}
+
+/// The energies of one block, unless it was clipped.
+fn energy(
+    image: &Image,
+    (top, left): (usize, usize),
+    scale: usize,
+    cosines: &Cosines,
+) -> Option<[f32; ENERGIES]> {
+    let mut block: [Block; OPPONENTS] = Default::default();
+    let mut clipped = 0;
+    for (c, plane) in block.iter_mut().enumerate() {
+        let values = image.plane(c);
+        for y in 0..scale * SIDE {
+            let row = &values[(top + y) * image.width() + left..][..scale * SIDE];
+            for (x, &v) in row.iter().enumerate() {
+                clipped += usize::from(!(CLIPPED..=1.0 - CLIPPED).contains(&v));
+                plane[y / scale][x / scale] += 255.0 * v;
+            }
+        }
+    }
+    if 10 * clipped > OPPONENTS * scale * scale * SIDE * SIDE {
+        return None;
+    }
+    let share = 1.0 / (scale * scale) as f32;
+    for y in 0..SIDE {
+        for x in 0..SIDE {
+            let [r, g, b] = block.map(|plane| share * plane[y][x]);
+            let [grey, red, green] =
+                [(r + g + b) / 3f32.sqrt(), (r - b) / 2f32.sqrt(), (r - 2.0 * g + b) / 6f32.sqrt()];
+            (block[0][y][x], block[1][y][x], block[2][y][x]) = (grey, red, green);
+        }
+    }
+    let mut energies = [0.0; ENERGIES];
+    for (plane, energies) in block.iter().zip(energies.chunks_exact_mut(BANDS.len() - 1)) {
+        let mut counts = [0.0; BANDS.len() - 1];
+        for (i, row) in cosines.transform(plane).iter().enumerate() {
+            for (j, coefficient) in row.iter().enumerate().filter(|(j, _)| i + j > 0) {
+                let band = BANDS.iter().rposition(|&first| first <= i + j).unwrap_or(0);
+                energies[band] += coefficient * coefficient;
+                counts[band] += 1.0;
+            }
+        }
+        energies.iter_mut().zip(counts).for_each(|(energy, count)| *energy /= count);
+    }
+    Some(energies)
+}
