@@ -29,9 +29,6 @@ const TV: &str = "tv";
 
 impl Choice {
     /// What was chosen.
-    ///
-    /// # Errors
-    /// When the model is neither built in nor a model file.
     pub fn load(&self) -> Result<Denoiser> {
         let denoiser = match (&self.method, self.lambda) {
             (Some(_), Some(lambda)) => Denoiser::total_variation_with(lambda),

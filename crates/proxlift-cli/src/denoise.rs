@@ -3,7 +3,8 @@
 use crate::choice::Choice;
 use crate::flags::{not_negative, pool};
 use crate::output::{self, Progress};
-use crate::plan::{self, Task, is_standard};
+use crate::tasks::{Task, is_standard, tasks};
+use crate::workers::side_by_side;
 use proxlift::denoiser::Noise;
 use proxlift::image::io::{self, Depth, Format, Limits, Raster};
 use proxlift::{Denoiser, Error, Result};
@@ -69,7 +70,7 @@ fn format(name: &str) -> std::result::Result<Format, String> {
     format.ok_or_else(|| "give png, jpg, tif or webp".into())
 }
 
-/// Plans, then denoises every picture.
+/// Settles what goes where, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
     let mut denoiser = arguments.choice.load()?;
@@ -77,7 +78,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         denoiser = denoiser.sigma(sigma);
     }
     denoiser.check()?;
-    let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
+    let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
     check_standard_output(arguments, &tasks)?;
     let alone = tasks.len() == 1;
     let job = Job { arguments, denoiser, alone, pool, turn: Mutex::new(()) };
@@ -160,31 +161,25 @@ impl Job<'_> {
     fn pictures(&self, tasks: &[Task]) -> anyhow::Result<(usize, usize)> {
         let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
         let progress = Progress::new(tasks.len(), "denoising");
-        let (next, written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let work = || -> anyhow::Result<()> {
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.picture(task) {
-                    Ok(done) => {
-                        written.fetch_add(1, Ordering::Relaxed);
-                        pixels.fetch_add(done.pixels, Ordering::Relaxed);
-                        let told = done.told(": ");
-                        if !self.arguments.json && !told.is_empty() {
-                            output::note(format_args!("{}{told}", task.input.display()));
-                        }
-                        self.print(&done.facts)?;
+        let (written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        side_by_side(tasks, workers, |task| {
+            match self.picture(task) {
+                Ok(done) => {
+                    written.fetch_add(1, Ordering::Relaxed);
+                    pixels.fetch_add(done.pixels, Ordering::Relaxed);
+                    let told = done.told(": ");
+                    if !self.arguments.json && !told.is_empty() {
+                        output::note(format_args!("{}{told}", task.input.display()));
                     }
-                    Err(error) => {
-                        output::warn(format_args!("skipped: {error}"));
-                        self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
-                    }
+                    self.print(&done.facts)?;
                 }
-                progress.step();
+                Err(error) => {
+                    output::warn(format_args!("skipped: {error}"));
+                    self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
+                }
             }
+            progress.step();
             Ok(())
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers.min(tasks.len())).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
         })?;
         Ok((written.into_inner(), pixels.into_inner()))
     }

@@ -29,25 +29,15 @@ pub fn start(quiet: bool) {
     let _ = tracing::subscriber::set_global_default(Warnings);
 }
 
-/// Stdout was closed by its reader: the program ends without a word.
-#[derive(Debug)]
-pub struct Closed;
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the output was closed")
-    }
-}
-
-impl std::error::Error for Closed {}
-
 /// Writes to stdout, as it is.
 pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        result => result.context("cannot write to standard output"),
-    }
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+/// Whether stdout was closed by its reader, who has seen enough (`| head`).
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// A line of results on stdout.

@@ -13,9 +13,6 @@ use rayon::prelude::*;
 const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_iterations: 1 };
 
 /// The norm of the Jacobian at each noisy picture, in order.
-///
-/// # Errors
-/// When a picture does not fit the network.
 pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
     let engine = engine::standard();
     let norm = |image: &Image| -> Result<f64> {

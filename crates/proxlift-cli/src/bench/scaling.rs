@@ -26,9 +26,6 @@ const EPOCHS: usize = 5;
 const PICTURE: usize = 64;
 
 /// Times epochs of the preset `lifted` around `K=15`, `J=16`, 1,000 patches, one size varied at a time.
-///
-/// # Errors
-/// When the threads cannot be started or the result not be printed.
 pub fn run(threads: usize, json: bool) -> anyhow::Result<()> {
     let base = Point { patches: 1000, depth: 15, features: 16, threads, seconds: 0.0 };
     let mut points: Vec<(&str, Point)> = Vec::new();

@@ -4,18 +4,16 @@ mod axis;
 mod panel;
 mod style;
 
-pub use axis::{Axis, Scale};
+pub use axis::Axis;
 pub use panel::{Line, Panel};
 pub use style::{Style, sheet};
 
 use std::fmt::Write;
 
 /// A whole drawing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// What it is.
     pub title: String,
-    /// More about it.
     pub subtitle: String,
     /// What a reader must know before trusting it.
     pub caution: Option<String>,
@@ -38,7 +36,6 @@ const CHARACTER: f64 = 6.6;
 const LEGEND: f64 = 20.0;
 
 impl Chart {
-    /// The drawing.
     pub fn draw(&self) -> String {
         let (left, top, right, bottom) = MARGIN;
         let cell = (left + self.frame.0 + right, top + self.frame.1 + bottom);
@@ -51,11 +48,10 @@ impl Chart {
             "<text x=\"{left}\" y=\"{y}\" font-size=\"16\" font-weight=\"bold\">{}</text>",
             escape(&self.title)
         );
-        for (text, class) in [(Some(&self.subtitle), "faint"), (self.caution.as_ref(), "warn")]
-            .into_iter()
-            .filter_map(|(t, c)| Some((t?, c)))
-        {
-            for line in wrap(text, ((width - left - right) / CHARACTER * 1.15) as usize) {
+        for (text, class) in [(Some(&self.subtitle), "faint"), (self.caution.as_ref(), "warn")] {
+            for line in
+                wrap(text.map_or("", |text| text), ((width - left - right) / CHARACTER * 1.15) as usize)
+            {
                 y += 18.0;
                 let _ =
                     writeln!(head, "<text x=\"{left}\" y=\"{y}\" class=\"{class}\">{}</text>", escape(&line));
@@ -129,12 +125,13 @@ fn wrap(text: &str, most: usize) -> Vec<String> {
 }
 
 /// As text of XML and HTML.
-pub fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::axis::Scale;
     use super::*;
 
     #[test]
@@ -148,13 +145,8 @@ mod tests {
         for points in courses {
             for scale in [Scale::Linear, Scale::Log, Scale::Auto] {
                 let line = Line { band: vec![(1.0, 0.5, 2.0)], ..Line::new(Style::kind(0), points.clone()) };
-                let panel = Panel {
-                    title: "a < b".into(),
-                    x: Axis::new("x", scale),
-                    y: Axis::new("y", scale),
-                    lines: vec![line],
-                    level: Some((2.0, "c".into())),
-                };
+                let (x, y) = (Axis { label: "x", scale }, Axis { label: "y", scale });
+                let panel = Panel { level: Some((2.0, "c")), ..Panel::new("a < b", x, y, vec![line]) };
                 let chart = Chart {
                     title: "title".into(),
                     subtitle: "word ".repeat(100),

@@ -8,9 +8,7 @@ use std::fmt::Write;
 /// A line of a panel.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// How it looks.
     pub style: Style,
-    /// Its points.
     pub points: Vec<(f64, f64)>,
     /// From where to where its values go: `x`, least, largest.
     pub band: Vec<(f64, f64, f64)>,
@@ -21,7 +19,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line through `points`.
     pub fn new(style: Style, points: Vec<(f64, f64)>) -> Self {
         Self { style, points, band: Vec::new(), dots: false, mark: None }
     }
@@ -30,19 +27,19 @@ impl Line {
 /// One frame with its axes.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What it shows.
     pub title: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
-    /// The lines.
     pub lines: Vec<Line>,
     /// A level to compare with, and its name.
-    pub level: Option<(f64, String)>,
+    pub level: Option<(f64, &'static str)>,
 }
 
 impl Panel {
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Self {
+        Self { title: title.into(), x, y, lines, level: None }
+    }
+
     /// Draws it into a frame of this size, whose corner is the origin.
     pub(super) fn draw(&self, svg: &mut String, (w, h): (f64, f64)) {
         let _ = writeln!(svg, "<text x=\"0\" y=\"-10\" font-weight=\"bold\">{}</text>", escape(&self.title));
@@ -93,13 +90,12 @@ impl Panel {
              <text transform=\"translate(-50 {}) rotate(-90)\" text-anchor=\"middle\" class=\"faint\">{}</text>",
             w / 2.0,
             h + 38.0,
-            escape(&self.x.label),
+            escape(self.x.label),
             h / 2.0,
-            escape(&self.y.label)
+            escape(self.y.label)
         );
-        if let Some((level, _)) = &self.level
-            && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
-        {
+        let level = self.level.and_then(|(level, name)| Some((h * (1.0 - vertical.place(level)?), name)));
+        if let Some((at, _)) = level {
             let _ = writeln!(
                 svg,
                 "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"level\" stroke-dasharray=\"5 4\"/>"
@@ -108,9 +104,7 @@ impl Panel {
         for line in &self.lines {
             line.draw(svg, &place);
         }
-        if let Some((level, name)) = &self.level
-            && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
-        {
+        if let Some((at, name)) = level {
             let wide = CHARACTER * name.chars().count() as f64;
             let courses: Vec<Vec<(f64, f64)>> = self.lines.iter().map(|line| line.placed(&place)).collect();
             let (x, y) = free_place(&courses, (w, h), at, wide);

@@ -46,18 +46,12 @@ const EXTENSIONS: [&str; 6] = ["tif", "tiff", "png", "webp", "jpg", "jpeg"];
 
 impl Named {
     /// The model of that name or in that file.
-    ///
-    /// # Errors
-    /// When it is neither, or no model.
     pub fn load(&self) -> Result<Denoiser> {
         Denoiser::open(&self.path.to_string_lossy())
     }
 }
 
 /// All columns, noisy pictures first, and the noise level: `sigma`, or what the first model was trained for.
-///
-/// # Errors
-/// When a model is not for these pictures, a folder is none, or two columns have one name.
 pub fn all(
     models: &[(&Named, Denoiser)],
     also: &[Named],
@@ -90,9 +84,6 @@ pub fn all(
 
 impl Column {
     /// The pictures with numbers `which`, whose noisy versions are `noisy`, as this column has them.
-    ///
-    /// # Errors
-    /// When a picture cannot be denoised, or a file of results is missing or has another size.
     pub fn results(&self, pictures: &TestSet, which: Range<usize>, noisy: &[Image]) -> Result<Vec<Image>> {
         match &self.source {
             Source::Noisy => Ok(noisy.to_vec()),

@@ -38,9 +38,6 @@ pub struct Page<'a> {
 
 impl Page<'_> {
     /// The page, pictures and all.
-    ///
-    /// # Errors
-    /// When a value of a picture is not finite.
     pub fn html(&self) -> Result<String> {
         let pictures = self.shots.iter().map(|shot| Ok(data_uri(&as_png(shot.image.clone())?)));
         let pictures = pictures.collect::<Result<Vec<String>>>()?;

@@ -1,10 +1,10 @@
 //! Scores over the noise level: a table, an object, a drawing.
 
 use super::Arguments;
-use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
+use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::files::write;
 use crate::output;
-use crate::scores::{Score, Scores, score_first};
+use crate::scores::{Scores, score_first};
 use crate::test_set::TestSet;
 use anyhow::Result;
 use proxlift::Denoiser;
@@ -26,9 +26,6 @@ pub struct Curve {
 
 impl Curve {
     /// Scores the pictures at every level; thresholds follow the level, unless `--as-trained`.
-    ///
-    /// # Errors
-    /// When the model cannot be set for a level, or a picture cannot be scored.
     pub fn measure(
         arguments: &Arguments,
         denoiser: &Denoiser,
@@ -51,19 +48,14 @@ impl Curve {
     }
 
     /// Draws and prints it.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub fn show(&self, arguments: &Arguments, pictures: &TestSet) -> Result<()> {
         if let Some(path) = &arguments.plot {
             write(path, self.draw(arguments, pictures).as_bytes())?;
             output::note(format_args!("wrote {}", path.display()));
         }
         if arguments.json {
-            let mut object = arguments.facts(pictures);
             let points = self.points.iter().map(|point| point.to_json(arguments.verbose));
-            object.insert("curve".into(), points.collect::<Result<Value>>()?);
-            return output::json(&object);
+            return arguments.print_json(pictures, json!({"curve": points.collect::<Vec<_>>()}));
         }
         output::line(&self.described)?;
         let levels = format!("{} noise levels", self.points.len());
@@ -95,19 +87,14 @@ impl Curve {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             Line::new(style, points)
         };
-        let panel = |title: &str, axis: &str, of: fn(&Score) -> f64, of_noisy: fn(&Score) -> f64| {
+        let panel = |title: &str, axis: Axis, of: fn((f64, f64)) -> f64| {
             let lines = [
-                line(noisy, &|point| Some(mean(&point.scores, of_noisy))),
-                line(variation, &|point| point.variation.as_ref().map(|scores| mean(scores, of))),
-                line(denoised, &|point| Some(mean(&point.scores, of))),
+                line(noisy, &|point| Some(of(point.scores.noisy_means()))),
+                line(variation, &|point| point.variation.as_ref().map(|scores| of(scores.means()))),
+                line(denoised, &|point| Some(of(point.scores.means()))),
             ];
-            Panel {
-                title: title.into(),
-                x: Axis::new("σ of the noise, where white is 1", Scale::Linear),
-                y: Axis::new(axis, Scale::Linear),
-                lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
-                level: None,
-            }
+            let lines = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+            Panel::new(title, Axis::linear("σ of the noise, where white is 1"), axis, lines)
         };
         let mut legend = vec![(arguments.choice.name().to_string(), denoised)];
         legend.extend(arguments.tv.then(|| ("total variation".into(), variation)));
@@ -115,42 +102,34 @@ impl Curve {
         Chart {
             title: "Denoising at several noise levels".into(),
             subtitle: arguments.describe(pictures, "means"),
-            caution: None,
             legend,
             panels: vec![
-                panel("PSNR", "PSNR in dB, peak 1", |s| s.psnr, |s| s.noisy_psnr),
-                panel("SSIM", "SSIM", |s| s.ssim, |s| s.noisy_ssim),
+                panel("PSNR", Axis::linear("PSNR in dB, peak 1"), |means| means.0),
+                panel("SSIM", Axis::linear("SSIM"), |means| means.1),
             ],
             columns: 2,
             frame: (380.0, 260.0),
+            ..Chart::default()
         }
         .draw()
     }
 }
 
-fn mean(scores: &Scores, of: impl Fn(&Score) -> f64) -> f64 {
-    scores.summary(of).mean
-}
-
 impl Point {
     fn row(&self) -> String {
-        let (scores, sigma) = (&self.scores, self.scores.sigma);
-        let (noisy, psnr) = (mean(scores, |s| s.noisy_psnr), mean(scores, |s| s.psnr));
-        let ssim = mean(scores, |s| s.ssim);
+        let (sigma, (noisy, _), (psnr, ssim)) =
+            (self.scores.sigma, self.scores.noisy_means(), self.scores.means());
         let row = format!("{sigma:>8.4} {:>7.1} {noisy:>9.2} {psnr:>9.2} {ssim:>9.4}", 255.0 * sigma);
-        let tv = |tv: &Scores| format!(" {:>9.2} {:>9.4}", mean(tv, |s| s.psnr), mean(tv, |s| s.ssim));
-        row + &self.variation.as_ref().map_or(String::new(), tv)
+        let tv = self.variation.as_ref().map(Scores::means);
+        row + &tv.map_or(String::new(), |(psnr, ssim)| format!(" {psnr:>9.2} {ssim:>9.4}"))
     }
 
-    fn to_json(&self, verbose: bool) -> Result<Value> {
-        let mut object = self.scores.to_json();
+    fn to_json(&self, verbose: bool) -> Value {
+        let mut object = self.scores.to_json(verbose);
         if let Some(tv) = &self.variation {
-            object.insert("tv_psnr".into(), json!(mean(tv, |s| s.psnr)));
-            object.insert("tv_ssim".into(), json!(mean(tv, |s| s.ssim)));
+            let (psnr, ssim) = tv.means();
+            (object["tv_psnr"], object["tv_ssim"]) = (json!(psnr), json!(ssim));
         }
-        if verbose {
-            object.insert("per_image".into(), serde_json::to_value(&self.scores.per_image)?);
-        }
-        Ok(Value::Object(object))
+        object
     }
 }

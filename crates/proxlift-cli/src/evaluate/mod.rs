@@ -13,7 +13,7 @@ use anyhow::Result;
 use curve::Curve;
 use proxlift::image::Channels;
 use proxlift::{Denoiser, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Add noise to clean pictures, remove it, and print PSNR and SSIM.
@@ -139,16 +139,14 @@ impl Arguments {
         )
     }
 
-    /// What JSON says of every evaluation.
-    fn facts(&self, pictures: &TestSet) -> serde_json::Map<String, serde_json::Value> {
-        let facts = [
-            ("denoiser", json!(self.choice.name())),
-            ("data", json!(pictures.described())),
-            ("channels", json!(pictures.set.channels().count())),
-            ("clipped", json!(self.clip)),
-            ("skipped", json!(pictures.set.skipped().len())),
-        ];
-        facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    /// Prints `object` with what JSON says of every evaluation.
+    fn print_json(&self, pictures: &TestSet, mut object: Value) -> Result<()> {
+        object["denoiser"] = json!(self.choice.name());
+        object["data"] = json!(pictures.described());
+        object["channels"] = json!(pictures.set.channels().count());
+        object["clipped"] = json!(self.clip);
+        object["skipped"] = json!(pictures.set.skipped().len());
+        output::json(&object)
     }
 }
 
@@ -156,12 +154,7 @@ fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sig
     let count = arguments.count(pictures);
     let scores = score_first(denoiser, &pictures.set, count, sigma, arguments.seed)?;
     if arguments.json {
-        let mut object = scores.to_json();
-        object.extend(arguments.facts(pictures));
-        if arguments.verbose {
-            object.insert("per_image".into(), serde_json::to_value(&scores.per_image)?);
-        }
-        return output::json(&object);
+        return arguments.print_json(pictures, scores.to_json(arguments.verbose));
     }
     output::line(denoiser.describe(pictures.set.channels()))?;
     output::line(format_args!("{}\n", arguments.describe(pictures, &format!("sigma {sigma:.4}"))))?;

@@ -12,11 +12,9 @@ use proxlift::{Error, Result};
 
 /// What is trained, whatever the rate.
 pub struct Material<'a> {
-    /// The images.
     pub data: &'a Data,
     /// The network to start from.
     pub network: Network<f32>,
-    /// Stop after this epoch.
     pub stop_after: Option<usize>,
 }
 
@@ -55,7 +53,7 @@ pub fn train_in(
     session.keep_checkpoints(folder.checkpoint(), fingerprint);
     let ended = session.run(&*engine::standard(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
-    Ok(Outcome { stopped, best: watch.best(), trainer: session.trainer.describe() })
+    Ok(Outcome { stopped, best: watch.best, trainer: session.trainer.describe() })
 }
 
 /// Refuses a checkpoint of other settings than those of its folder.

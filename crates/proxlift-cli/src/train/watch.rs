@@ -28,7 +28,8 @@ pub struct Watch<'a> {
     stop_after: Option<usize>,
     clock: Clock,
     bar: Option<Progress>,
-    best: Option<(f64, usize)>,
+    /// The best PSNR on the held-out images, and its epoch.
+    pub best: Option<(f64, usize)>,
     psnr: Option<f64>,
     loss: Option<f64>,
 }
@@ -56,11 +57,6 @@ impl<'a> Watch<'a> {
         self.best = note("best_psnr").zip(note("best_epoch")).map(|(psnr, epoch)| (psnr, epoch as usize));
     }
 
-    /// The best PSNR on the held-out images, and its epoch.
-    pub fn best(&self) -> Option<(f64, usize)> {
-        self.best
-    }
-
     fn model(&self, network: &Network<f32>, epoch: usize) -> Model {
         self.config.model(self.provenance.clone(), epoch, network)
     }
@@ -84,8 +80,7 @@ impl<'a> Watch<'a> {
             return Ok(None);
         }
         let denoiser = Denoiser::from(network.clone());
-        let scores = score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?;
-        Ok(Some((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean)))
+        Ok(Some(score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?.means()))
     }
 }
 

@@ -28,10 +28,6 @@ pub fn is_standard(path: &Path) -> bool {
 /// Inputs are files, folders, searched recursively, or `-` alone. Without `out`, `name.ext` becomes `name-denoised.ext`
 /// beside it, and `-` goes to standard output. `out` is a folder if it is one already, ends with a separator, has no
 /// extension, or has to hold several pictures; the structure of an input folder is kept in it.
-///
-/// # Errors
-/// When an input is missing, two inputs would be written to one file, an output is another input or names no known
-/// format, or a file would be replaced without `overwrite`.
 pub fn tasks(inputs: &[PathBuf], out: Option<&Path>, overwrite: bool) -> Result<Vec<Task>> {
     let target = Target::of(inputs, out)?;
     let mut tasks = Vec::new();
