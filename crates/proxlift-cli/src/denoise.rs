@@ -80,17 +80,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     denoiser.check()?;
     let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
     check_standard_output(arguments, &tasks)?;
-    let alone = tasks.len() == 1;
-    let job = Job { arguments, denoiser, alone, pool, turn: Mutex::new(()) };
+    let job = Job { arguments, denoiser, alone: tasks.len() == 1, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
-        let seconds = start.elapsed().as_secs_f64();
-        output::note(format_args!(
-            "wrote {} in {seconds:.2} s{}",
-            target(&task.output).display(),
-            done.told("; ")
-        ));
+        let (seconds, path) = (start.elapsed().as_secs_f64(), target(&task.output).display());
+        output::note(format_args!("wrote {path} in {seconds:.2} s{}", done.told("; ")));
         return job.print(&done.facts);
     }
     let (done, pixels) = job.pictures(&tasks)?;
@@ -109,19 +104,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// A picture on standard output stands alone there, and not on a screen.
 fn check_standard_output(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
-    let refuse = |reason: &str| Err(Error::invalid(reason));
-    match tasks.iter().any(|task| is_standard(&task.output)) {
+    Err(Error::invalid(match tasks.iter().any(|task| is_standard(&task.output)) {
         false if arguments.format.is_some() => {
-            refuse("--format is for standard output (-o -): elsewhere the extension of OUT says the format")
+            "--format is for standard output (-o -): elsewhere the extension of OUT says the format"
         }
         true if arguments.json => {
-            refuse("--json would be mixed with the picture on standard output: name a file with -o")
+            "--json would be mixed with the picture on standard output: name a file with -o"
         }
         true if std::io::stdout().is_terminal() => {
-            refuse("the picture would be written to the screen: redirect the output, or name a file with -o")
+            "the picture would be written to the screen: redirect the output, or name a file with -o"
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    }))
 }
 
 struct Job<'a> {
@@ -203,7 +197,7 @@ impl Job<'_> {
         let mut bar = None;
         let mut progress = |done, all| {
             if self.alone {
-                bar.get_or_insert_with(|| Progress::new(all, "denoising")).reach(done);
+                bar.get_or_insert_with(|| Progress::new(all, "denoising")).show(done, String::new());
             }
             ControlFlow::Continue(())
         };

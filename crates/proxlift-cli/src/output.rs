@@ -5,7 +5,7 @@
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,6 @@ fn bar_slot() -> std::sync::MutexGuard<'static, Option<ProgressBar>> {
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows the bar.
     pub fn new(steps: usize, what: &str) -> Self {
         Self::styled(steps, what, "{prefix} {wide_bar} {pos}/{len}, {eta} left")
     }
@@ -128,12 +127,6 @@ impl Progress {
         self.0.set_message(text);
     }
 
-    /// So many pieces are done.
-    pub fn reach(&self, done: usize) {
-        self.0.set_position(done as u64);
-    }
-
-    /// One piece is done.
     pub fn step(&self) {
         self.0.inc(1);
     }
@@ -178,8 +171,7 @@ struct Message(String);
 impl Visit for Message {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            // Writing to a string does not fail.
-            let _ = write!(self.0, "{value:?}");
+            self.0 = format!("{value:?}");
         }
     }
 }

@@ -14,7 +14,6 @@ pub const LEAST_SIDE: usize = 11;
 
 /// Clean pictures, and where they are from.
 pub struct TestSet {
-    /// The pictures.
     pub set: ImageSet,
     folder: Option<PathBuf>,
 }

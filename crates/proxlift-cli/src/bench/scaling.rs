@@ -1,11 +1,10 @@
 //! How the time of an epoch grows with the patches, the depth, the features and the threads.
 
 use crate::output;
-use proxlift::Result;
 use proxlift::dataset::ImageSet;
-use proxlift::engine;
 use proxlift::image::Channels;
 use proxlift::training::{Config, EpochRecord, Preset, Session, Settings};
+use proxlift::{Result, engine};
 use std::sync::Arc;
 
 /// One training whose epochs are timed.

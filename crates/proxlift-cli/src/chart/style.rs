@@ -31,9 +31,9 @@ impl Style {
         format!("{}{}", self.colour.0, self.colour.1)
     }
 
-    /// The attribute of its stroke.
-    pub fn stroke(self) -> &'static str {
-        ["", " stroke-dasharray=\"8 4\"", " stroke-dasharray=\"2 4\""][self.stroke]
+    /// The dashes of its stroke, if there are any.
+    pub fn dashes(self) -> Option<&'static str> {
+        [None, Some("8 4"), Some("2 4")][self.stroke]
     }
 }
 

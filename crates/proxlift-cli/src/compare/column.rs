@@ -14,7 +14,6 @@ pub struct Named {
     path: PathBuf,
 }
 
-/// Parses [`Named`].
 pub fn named(text: &str) -> std::result::Result<Named, String> {
     let path = PathBuf::from(text);
     let named = match text.split_once('=') {
@@ -27,9 +26,7 @@ pub fn named(text: &str) -> std::result::Result<Named, String> {
     if empty { Err("give NAME=PATH".into()) } else { Ok(named) }
 }
 
-/// One column.
 pub struct Column {
-    /// What it is called.
     pub name: String,
     source: Source,
     clip: bool,

@@ -79,7 +79,6 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Denoises, scores, draws, prints.
 pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some(path) = &arguments.output {
         check_extension(path, &["html", "svg"])?;
@@ -121,7 +120,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// What was found.
 struct Outcome<'a> {
     arguments: &'a Arguments,
     pictures: TestSet,

@@ -77,7 +77,6 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-/// All rows.
 pub struct Sheet {
     rows: Vec<Row>,
     side: usize,

@@ -4,12 +4,9 @@ use crate::test_set::TestSet;
 use proxlift::{Error, Result};
 use std::path::Path;
 
-/// The pictures to show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
-    /// So many, evenly spaced.
     Some(usize),
-    /// Those with these names.
     Named(Vec<String>),
 }
 

@@ -47,7 +47,6 @@ impl Curve {
         Ok(Self { points, described: denoiser.describe(pictures.set.channels()) })
     }
 
-    /// Draws and prints it.
     pub fn show(&self, arguments: &Arguments, pictures: &TestSet) -> Result<()> {
         if let Some(path) = &arguments.plot {
             write(path, self.draw(arguments, pictures).as_bytes())?;

@@ -80,7 +80,6 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Loads, scores, prints.
 pub fn run(arguments: &Arguments) -> Result<()> {
     check(arguments)?;
     let denoiser = arguments.choice.load()?.clipped(arguments.clip);

@@ -9,7 +9,6 @@ use crate::train::announce::duration;
 use maud::html;
 use proxlift::Result;
 
-/// Draws it and writes what is behind it.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let scale = all.scale;
     let (mut panels, mut lines, mut summary) = (Vec::new(), Vec::new(), Vec::new());

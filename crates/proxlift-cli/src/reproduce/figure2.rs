@@ -11,7 +11,6 @@ use maud::{Markup, html};
 use proxlift::evaluation::mean_psnr;
 use proxlift::{Denoiser, Result};
 
-/// Draws it and writes what is behind it.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let scale = all.scale;
     write_courses(all)?;

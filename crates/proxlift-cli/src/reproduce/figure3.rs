@@ -12,7 +12,6 @@ use serde_json::json;
 /// The side of the crops that are shown.
 const SIDE: usize = 160;
 
-/// Draws it and writes what is behind it.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let (depth, sigma, count) = (all.scale.deepest(), all.sigma, all.pictures.test.len());
     let mut denoisers: Vec<(&str, Denoiser)> = Vec::new();

@@ -11,7 +11,6 @@ const MARK: &str = "reproduce.json";
 /// The layout of the folder; another one cannot be gone on with.
 const FORMAT: u64 = 1;
 
-/// Where everything goes.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
@@ -46,12 +45,10 @@ impl Folder {
         Ok(folder)
     }
 
-    /// A file at the top.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The trainings.
     pub fn runs(&self) -> PathBuf {
         self.path("runs")
     }

@@ -26,7 +26,6 @@ pub struct Material<'a> {
     pub folder: &'a Folder,
 }
 
-/// A part of the report.
 pub struct Section {
     /// Where links lead.
     pub id: &'static str,
@@ -56,7 +55,6 @@ impl Material<'_> {
     }
 }
 
-/// Links to files of figures.
 pub fn links(files: &[&str]) -> Markup {
     html! {
         @for (i, file) in files.iter().enumerate() { @if i > 0 { ", " } a href={ "figures/" (file) } { (file) } }

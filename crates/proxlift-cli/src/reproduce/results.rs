@@ -6,7 +6,6 @@ use proxlift::Result;
 use proxlift::network::Network;
 use proxlift::training::grid::PAPER_RATES;
 
-/// Everything that was trained.
 pub struct Results(pub Vec<Training>);
 
 /// Mean, least and largest over all seeds.
@@ -65,7 +64,6 @@ impl Course {
         if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() }
     }
 
-    /// The seconds of the whole training.
     pub fn seconds(&self) -> f64 {
         self.points.last().map_or(0.0, |p| p.seconds)
     }

@@ -25,17 +25,11 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// LB-FB as the paper prints it.
     Paper,
-    /// LB-FB in a reverse sweep.
     Sweep,
-    /// The paper's baseline, with the best rate of the paper's grid.
     Sgd,
-    /// The same with the best rate of a wider grid.
     SgdWide,
-    /// The usual baseline today.
     Adam,
-    /// Lifted Bregman in the diagonal metric.
     Lifted,
 }
 

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The trained network.
 const MODEL: &str = "model.safetensors";
 /// The outcome; written last, so that its presence says that the training is finished.
 const HISTORY: &str = "history.json";
@@ -105,10 +104,6 @@ impl Training {
         self.outcome.get().is_some()
     }
 
-    /// What came of it.
-    ///
-    /// # Panics
-    /// When it is not done.
     pub fn outcome(&self) -> &Outcome {
         self.outcome.get().expect("only trainings that are done are reported on")
     }

@@ -1,13 +1,12 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
 use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
-use proxlift::Denoiser;
 use proxlift::dataset::{ImageSet, Patches};
 use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
 use proxlift::training::Config;
-use proxlift::{Error, Result};
+use proxlift::{Denoiser, Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,7 +27,6 @@ const CROP: usize = 128;
 /// The seed of the noise on held-out pictures.
 const CHOICE_SEED: u64 = 7;
 
-/// All pictures of a run.
 pub struct Data {
     pub patches: Patches,
     /// What chooses the best network.

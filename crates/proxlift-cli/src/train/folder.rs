@@ -38,7 +38,6 @@ pub struct Entry {
     pub test_ssim: Option<f64>,
 }
 
-/// A run's folder.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
@@ -83,7 +82,6 @@ impl Folder {
         Ok(())
     }
 
-    /// The checkpoint, if there is one.
     pub fn latest(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();
         if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
@@ -145,7 +143,6 @@ impl Folder {
         File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))
     }
 
-    /// Adds an epoch to the history.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let path = self.path(HISTORY);
         let text = serde_json::to_string(entry).map_err(|e| Error::file(&path, e.to_string()))?;
@@ -166,7 +163,6 @@ impl Folder {
         if kept.len() < text.len() { self.write(HISTORY, kept.as_bytes()) } else { Ok(()) }
     }
 
-    /// The history so far.
     pub fn history(&self) -> Result<Vec<Entry>> {
         let path = self.path(HISTORY);
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;

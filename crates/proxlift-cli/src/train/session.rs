@@ -5,10 +5,9 @@ use super::file::is_of_version_0_1;
 use super::folder::Folder;
 use super::watch::Watch;
 use crate::output;
-use proxlift::engine;
 use proxlift::network::Network;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, engine};
 
 /// What is trained, whatever the rate.
 pub struct Material<'a> {

@@ -6,11 +6,10 @@ use super::folder::{Entry, Folder, LAST, MODEL};
 use super::interrupt;
 use crate::output::{self, Progress};
 use crate::scores::score;
-use proxlift::Denoiser;
-use proxlift::Result;
 use proxlift::model::{Model, Provenance};
 use proxlift::network::Network;
 use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session, Trainer};
+use proxlift::{Denoiser, Result};
 use std::time::{Duration, Instant};
 
 /// The seed of the noise on the test set, that of `proxlift evaluate`.
@@ -19,7 +18,6 @@ pub const TEST_SEED: u64 = 0;
 /// The time that a training takes is told after so long, or after its first epoch.
 const TRIAL: Duration = Duration::from_millis(500);
 
-/// Watches a run.
 pub struct Watch<'a> {
     config: &'a Config,
     folder: &'a Folder,

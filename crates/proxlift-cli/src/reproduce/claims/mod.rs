@@ -13,7 +13,6 @@ use proxlift::Result;
 use robustness::Robustness;
 use serde_json::{Value, json};
 
-/// A verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -57,43 +56,43 @@ type Claim = (String, String, String, Finding);
 
 fn claims(all: &Material<'_>, robustness: &Robustness, method: Method) -> Result<Vec<Claim>> {
     let (slug, who) = (method.slug(), method.label());
-    let fewer_epochs = |baseline: Method, grid: &str| {
-        (
-            format!("fewer-epochs-{slug}-{grid}"),
-            format!("{who} needs fewer epochs than {}", baseline.label()),
-            convergence::FEWER_EPOCHS.into(),
-            convergence::fewer_epochs(all, method, baseline),
-        )
+    let claim = |id: &str, statement: String, rule: String, finding: Finding| {
+        (id.replacen('*', slug, 1), statement, rule, finding)
+    };
+    let fewer_epochs = |id: &str, baseline: Method| {
+        let statement = format!("{who} needs fewer epochs than {}", baseline.label());
+        let finding = convergence::fewer_epochs(all, method, baseline);
+        claim(id, statement, convergence::FEWER_EPOCHS.into(), finding)
     };
     Ok(vec![
-        fewer_epochs(Method::Sgd, "paper"),
-        fewer_epochs(Method::SgdWide, "wide"),
-        (
-            format!("no-oscillation-{slug}"),
+        fewer_epochs("fewer-epochs-*-paper", Method::Sgd),
+        fewer_epochs("fewer-epochs-*-wide", Method::SgdWide),
+        claim(
+            "no-oscillation-*",
             format!("{who} does not oscillate"),
             convergence::NO_OSCILLATION.into(),
             convergence::no_oscillation(all, method),
         ),
-        (
-            format!("depth-{slug}"),
+        claim(
+            "depth-*",
             format!("{who} stays stable in deeper networks"),
             convergence::stable_with_depth_rule(all.scale),
             convergence::stable_with_depth(all, method),
         ),
-        (
-            format!("batches-{slug}"),
+        claim(
+            "batches-*",
             format!("{who}: batch size trades epochs against time"),
             batches::rule(),
             batches::trade_off(all, method),
         ),
-        (
-            format!("energy-{slug}"),
+        claim(
+            "energy-*",
             format!("{who}: E never rises on a batch"),
             energy::RULE.into(),
             energy::monotone(all, method)?,
         ),
-        (
-            format!("robustness-{slug}"),
+        claim(
+            "robustness-*",
             format!("Networks trained by {who} are no less robust than those by SGD"),
             robustness::rule(all.scale),
             robustness.no_less_than_sgd(all.scale, method),
