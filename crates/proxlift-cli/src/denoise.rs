@@ -254,12 +254,11 @@ fn read(path: &Path) -> Result<Raster> {
     Raster::of_picture(&picture).map_err(of_input)
 }
 
-/// What a path to read from is called.
+/// What paths to read from and to write to are called.
 fn source(path: &Path) -> &Path {
     if is_standard(path) { Path::new("standard input") } else { path }
 }
 
-/// What a path to write to is called.
 fn target(path: &Path) -> &Path {
     if is_standard(path) { Path::new("standard output") } else { path }
 }

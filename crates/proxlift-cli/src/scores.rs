@@ -39,23 +39,11 @@ pub struct Scores {
     pub pixels: usize,
 }
 
-/// Adds noise of level `sigma` to the pictures of `set`, denoises and scores them.
+/// Adds noise of level `sigma` to the first `count` pictures of `set`, denoises and scores them.
 ///
 /// Picture `i` has the noise of stream `i` of `seed`, also not clipped. Threads are those of the pool that this is
 /// called in.
-pub fn score(denoiser: &Denoiser, set: &ImageSet, sigma: f64, seed: u64) -> Result<Scores> {
-    score_first(denoiser, set, set.len(), sigma, seed)
-}
-
-/// [`score`] for the first `count` pictures.
-pub fn score_first(
-    denoiser: &Denoiser,
-    set: &ImageSet,
-    count: usize,
-    sigma: f64,
-    seed: u64,
-) -> Result<Scores> {
-    let count = count.min(set.len());
+pub fn score(denoiser: &Denoiser, set: &ImageSet, count: usize, sigma: f64, seed: u64) -> Result<Scores> {
     let progress = Progress::new(count, "evaluating");
     let mut scores = Scores { per_image: Vec::new(), sigma, seed, seconds: 0.0, pixels: 0 };
     for few in few_at_a_time(count) {

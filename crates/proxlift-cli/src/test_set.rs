@@ -21,11 +21,7 @@ pub struct TestSet {
 impl TestSet {
     /// All pictures below `folder`, or the built-in ones.
     pub fn load(folder: Option<&Path>, channels: Channels) -> Result<Self> {
-        let set = match folder {
-            Some(folder) => ImageSet::from_folder(folder, channels)?,
-            None => ImageSet::embedded_test(EMBEDDED.0, EMBEDDED.1, channels, EMBEDDED.2)?,
-        };
-        Ok(Self::from_set(set, folder))
+        Self::load_at_most(folder, channels, usize::MAX)
     }
 
     /// At most `most` of them, evenly spaced.
@@ -34,17 +30,20 @@ impl TestSet {
             Some(folder) => ImageSet::spaced(folder, channels, most)?,
             None => ImageSet::embedded_test(EMBEDDED.0.min(most), EMBEDDED.1, channels, EMBEDDED.2)?,
         };
-        Ok(Self::from_set(set, folder))
-    }
-
-    fn from_set(set: ImageSet, folder: Option<&Path>) -> Self {
         if set.channels() == Channels::Rgb && set.images().iter().all(is_grey) {
             output::warn(
                 "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier \
                  to denoise than one",
             );
         }
-        Self { set, folder: folder.map(Path::to_path_buf) }
+        Ok(Self { set, folder: folder.map(Path::to_path_buf) })
+    }
+
+    /// In a line: the first `count`, which `name` says where they are from, with this noise.
+    pub fn about(&self, count: usize, name: &str, noise: &str, seed: u64, clipped: bool) -> String {
+        let kind = if self.set.channels() == Channels::Grey { "grey" } else { "RGB" };
+        let clipped = if clipped { "clipped" } else { "not clipped" };
+        format!("{count} {kind} pictures ({name}), {noise}, seed {seed}, output {clipped}")
     }
 
     /// The folder's path, or `built-in`.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Named {
     name: String,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 pub fn named(text: &str) -> std::result::Result<Named, String> {
@@ -40,13 +40,6 @@ enum Source {
 
 /// Formats that are looked for in a folder of results, the most precise first.
 const EXTENSIONS: [&str; 6] = ["tif", "tiff", "png", "webp", "jpg", "jpeg"];
-
-impl Named {
-    /// The model of that name or in that file.
-    pub fn load(&self) -> Result<Denoiser> {
-        Denoiser::open(&self.path.to_string_lossy())
-    }
-}
 
 /// All columns, noisy pictures first, and the noise level: `sigma`, or what the first model was trained for.
 pub fn all(

@@ -25,18 +25,7 @@ const CHARACTER: f64 = 7.0;
 
 /// What the page adds to all pages: crops at their size beside each other, two in a row on a phone. The clean picture is
 /// the background of each result; a checkbox, which nobody sees, takes the result away.
-const STYLE: &str = "
-.cells { display: flex; flex-wrap: wrap; gap: .8rem .5rem; } .cells figure { margin: 0; width: var(--side); }
-.cells img { display: block; width: 100%; height: auto; } .cells img + img, .cells label + img { margin-top: .3rem; }
-.cells figcaption { margin: .2rem 0 0; font-size: .85rem; } .cells b { color: var(--ink); }
-.cells label { position: relative; display: block; cursor: pointer; background: var(--clean) 0 0 / 100% 100%; }
-.cells input { position: absolute; opacity: 0; } .cells input:checked ~ img { visibility: hidden; }
-.cells input:focus-visible ~ img, .cells label:has(:focus-visible) { outline: 3px solid var(--link); }
-.cells input:checked ~ span::after { content: 'clean'; position: absolute; left: 0; top: 0; padding: 0 .4rem;
-  background: #000a; color: #fff; font-size: .8rem; }
-.key i { display: block; height: 10px; } .key span { display: flex; justify-content: space-between; }
-@media (max-width: 40rem) { .cells { display: grid; grid-template-columns: 1fr 1fr; } .cells figure { width: auto; } }
-";
+const STYLE: &str = include_str!("sheet.css");
 
 /// The mean scores of a column.
 #[derive(Clone, Debug, serde::Serialize)]

@@ -7,10 +7,9 @@ use crate::choice::Choice;
 use crate::files::{check_extension, check_free};
 use crate::flags::{DEFAULT_SIGMA, Levels, levels, pool};
 use crate::output;
-use crate::scores::score_first;
+use crate::scores::score;
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
-use curve::Curve;
 use proxlift::image::Channels;
 use proxlift::{Denoiser, Error};
 use serde_json::{Value, json};
@@ -95,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             export::export(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
         }
         if levels.len() > 1 || arguments.tv || arguments.plot.is_some() {
-            return Curve::measure(arguments, &denoiser, &pictures, &levels)?.show(arguments, &pictures);
+            return curve::run(arguments, &denoiser, &pictures, &levels);
         }
         one_level(arguments, &arguments.at(&denoiser, levels[0]), &pictures, levels[0])
     })
@@ -128,14 +127,7 @@ impl Arguments {
 
     /// The pictures and the settings, in a line; `levels` says which noise.
     fn describe(&self, pictures: &TestSet, levels: &str) -> String {
-        let kind = if pictures.set.channels() == Channels::Grey { "grey" } else { "RGB" };
-        format!(
-            "{} {kind} pictures ({}), {levels}, seed {}, output {}clipped",
-            self.count(pictures),
-            pictures.described(),
-            self.seed,
-            if self.clip { "" } else { "not " }
-        )
+        pictures.about(self.count(pictures), &pictures.described(), levels, self.seed, self.clip)
     }
 
     /// Prints `object` with what JSON says of every evaluation.
@@ -151,7 +143,7 @@ impl Arguments {
 
 fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sigma: f64) -> Result<()> {
     let count = arguments.count(pictures);
-    let scores = score_first(denoiser, &pictures.set, count, sigma, arguments.seed)?;
+    let scores = score(denoiser, &pictures.set, count, sigma, arguments.seed)?;
     if arguments.json {
         return arguments.print_json(pictures, scores.to_json(arguments.verbose));
     }

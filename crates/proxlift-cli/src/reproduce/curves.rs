@@ -1,8 +1,10 @@
 //! From courses to panels and tables: which number goes along which axis.
 
-use super::folder::cell;
+use super::folder::{Folder, cell};
 use super::results::{Course, Point, Spread};
+use super::runs::Method;
 use crate::chart::{Axis, Line, Panel, Style};
+use proxlift::Result;
 
 /// What is drawn against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +55,25 @@ pub fn loss_panels(who: &str, courses: &[(Style, Course)]) -> [Panel; 2] {
     ]
 }
 
-/// The columns of [`rows`]: where a course comes from takes the first two.
-pub const COLUMNS: &str = "epoch seconds loss_mean loss_min loss_max";
-
-/// A course as rows of a table, each beginning with `names`.
-pub fn rows(names: [String; 2], course: &Course) -> impl Iterator<Item = (Vec<String>, &Point)> {
-    course.points.iter().map(move |p| {
-        let numbers = [p.seconds, p.loss.0, p.loss.1, p.loss.2].map(cell);
-        (names.iter().cloned().chain([p.epoch.to_string()]).chain(numbers).collect(), p)
-    })
+/// Writes courses as a table: who trained, the `size` of the batch or the network, and the numbers of each epoch.
+pub fn write_courses(
+    folder: &Folder,
+    name: &str,
+    size: &str,
+    courses: impl Iterator<Item = (Method, usize, Course)>,
+    with_psnr: bool,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    for (method, size, course) in courses {
+        for Point { epoch, seconds, loss, psnr } in course.points {
+            let mut row = vec![method.label().to_string(), size.to_string(), epoch.to_string()];
+            row.extend([seconds, loss.0, loss.1, loss.2].map(cell));
+            if with_psnr {
+                row.extend(psnr.map_or(Default::default(), |v| [v.0, v.1, v.2].map(cell)));
+            }
+            rows.push(row);
+        }
+    }
+    let more = if with_psnr { " psnr_mean psnr_min psnr_max" } else { "" };
+    folder.csv(name, &format!("method {size} epoch seconds loss_mean loss_min loss_max{more}"), rows)
 }

@@ -1,6 +1,6 @@
 //! Figure 1 of the paper: LB-FB with mini-batches of several sizes.
 
-use super::curves::{COLUMNS, loss_panels, rows};
+use super::curves::{loss_panels, write_courses};
 use super::report::{Material, Section};
 use super::runs::{Experiment, Method};
 use crate::chart::{Chart, Style};
@@ -11,20 +11,18 @@ use proxlift::Result;
 
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let scale = all.scale;
-    let (mut panels, mut lines, mut summary) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut panels, mut all_courses, mut summary) = (Vec::new(), Vec::new(), Vec::new());
     for method in Method::LB_FB {
         let course = |(i, &size)| (Style::step(i), all.results.course(method, Experiment::Batch(size)));
         let courses: Vec<_> = scale.batches.iter().enumerate().map(course).collect();
         panels.extend(loss_panels(&format!("{}, ", method.label()), &courses));
-        for (size, (_, course)) in scale.batches.iter().zip(&courses) {
-            let names = [method.label().to_string(), size.to_string()];
-            summary.push(
-                names.iter().cloned().chain([course.final_loss_text(), duration(course.seconds())]).collect(),
-            );
-            lines.extend(rows(names, course).map(|(row, _)| row));
+        for (&size, (_, course)) in scale.batches.iter().zip(courses) {
+            let (loss, time) = (course.final_loss_text(), duration(course.seconds()));
+            summary.push(vec![method.label().to_string(), size.to_string(), loss, time]);
+            all_courses.push((method, size, course));
         }
     }
-    all.folder.csv("figure1.csv", &format!("method batch {COLUMNS}"), lines)?;
+    write_courses(all.folder, "figure1.csv", "batch", all_courses.into_iter(), false)?;
     let legend = scale.batches.iter().enumerate().map(|(i, b)| (format!("batch {b}"), Style::step(i)));
     let chart = Chart {
         title: "Mini-batch stability".into(),

@@ -1,10 +1,10 @@
 //! Figure 2 of the paper: LB-FB against SGD at several depths; beyond it, Adam and the lifted preset.
 
-use super::curves::{COLUMNS, View, loss_panels, rows};
+use super::curves::{View, loss_panels, write_courses};
 use super::folder::cell;
 use super::report::{Material, Section, links};
 use super::runs::Method;
-use crate::chart::Chart;
+use crate::chart::{Chart, Panel};
 use crate::html::table;
 use crate::train::announce::duration;
 use maud::{Markup, html};
@@ -13,7 +13,8 @@ use proxlift::{Denoiser, Result};
 
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let scale = all.scale;
-    write_courses(all)?;
+    let course = |(depth, method)| (method, depth, all.results.compared_course(method, depth));
+    write_courses(all.folder, "figure2.csv", "depth", compared(all).map(course), true)?;
     write_grid(all)?;
     let variation = Denoiser::total_variation().sigma(all.sigma).denoise_all(all.noisy)?;
     let variation = mean_psnr(all.pictures.test.images(), &variation)?;
@@ -30,6 +31,10 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
     };
     let scores = "PSNR at peak 1 on the test images during training, against time. The test images never choose anything: \
                   the network of the last epoch is the one that is scored.";
+    let losses = "loss on the training patches, against time and against epochs";
+    let losses = beyond_chart(all, "All trainers", losses, &[View::LossByTime, View::LossByEpochs], None);
+    let subtitle = "mean at peak 1, against time";
+    let psnr = beyond_chart(all, "PSNR on the test images", subtitle, &[View::PsnrByTime], Some(variation));
     let body = html! {
         (all.figure("figure2", paper_chart(all), paper, &["figure2.csv"])?)
         h3 { "The grid of rates" }
@@ -40,8 +45,8 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         }
         (grid_table(all))
         h3 { "Beyond the paper: Adam, and lifted Bregman in the diagonal metric" }
-        (all.figure("figure2-beyond", loss_chart(all), beyond, &["figure2.csv"])?)
-        (all.figure("figure2-psnr", psnr_chart(all, variation), scores, &["figure2.csv"])?)
+        (all.figure("figure2-beyond", losses, beyond, &["figure2.csv"])?)
+        (all.figure("figure2-psnr", psnr, scores, &["figure2.csv"])?)
         (summary(all))
     };
     Ok(Section {
@@ -78,16 +83,25 @@ fn paper_chart(all: &Material<'_>) -> Chart {
     }
 }
 
-/// All methods, a panel for each depth and each view.
-fn beyond_chart(all: &Material<'_>, views: &[View]) -> Chart {
+/// All methods, a panel for each view and depth; `level` is what total variation scores there.
+fn beyond_chart(
+    all: &Material<'_>,
+    title: &str,
+    subtitle: &str,
+    views: &[View],
+    level: Option<f64>,
+) -> Chart {
     let depths = all.scale.depths;
     let panels = views.iter().flat_map(|view| {
         depths.iter().map(|&depth| {
             let courses = Method::ALL.map(|m| (m.style(), all.results.compared_course(m, depth)));
-            view.panel(format!("K = {depth}"), &courses)
+            let level = level.map(|level| (level, "total variation"));
+            Panel { level, ..view.panel(format!("K = {depth}"), &courses) }
         })
     });
     Chart {
+        title: title.into(),
+        subtitle: subtitle.into(),
         legend: Method::ALL.map(|method| (method.label().to_string(), method.style())).into(),
         panels: panels.collect(),
         columns: depths.len(),
@@ -96,40 +110,9 @@ fn beyond_chart(all: &Material<'_>, views: &[View]) -> Chart {
     }
 }
 
-fn loss_chart(all: &Material<'_>) -> Chart {
-    Chart {
-        title: "All trainers".into(),
-        subtitle: "loss on the training patches, against time and against epochs".into(),
-        ..beyond_chart(all, &[View::LossByTime, View::LossByEpochs])
-    }
-}
-
-/// Total variation scores `variation`.
-fn psnr_chart(all: &Material<'_>, variation: f64) -> Chart {
-    let mut chart = beyond_chart(all, &[View::PsnrByTime]);
-    chart.panels.iter_mut().for_each(|panel| panel.level = Some((variation, "total variation")));
-    let (title, subtitle) = ("PSNR on the test images".into(), "mean at peak 1, against time".into());
-    Chart { title, subtitle, ..chart }
-}
-
 /// Every method at every depth.
 fn compared(all: &Material<'_>) -> impl Iterator<Item = (usize, Method)> {
     all.scale.depths.iter().flat_map(|&depth| Method::ALL.map(|method| (depth, method)))
-}
-
-fn write_courses(all: &Material<'_>) -> Result<()> {
-    let mut lines = Vec::new();
-    for (depth, method) in compared(all) {
-        let course = all.results.compared_course(method, depth);
-        lines.extend(rows([method.label().to_string(), depth.to_string()], &course).map(
-            |(mut row, point)| {
-                let psnr = |of: fn((f64, f64, f64)) -> f64| cell(point.psnr.map(of));
-                row.extend([psnr(|v| v.0), psnr(|v| v.1), psnr(|v| v.2)]);
-                row
-            },
-        ));
-    }
-    all.folder.csv("figure2.csv", &format!("method depth {COLUMNS} psnr_mean psnr_min psnr_max"), lines)
 }
 
 fn write_grid(all: &Material<'_>) -> Result<()> {

@@ -5,7 +5,6 @@ use crate::error_map::{FULL, error_map};
 use crate::html::{as_png, picture};
 use maud::{Markup, html};
 use proxlift::evaluation::{Peak, psnr};
-use proxlift::image::Image;
 use proxlift::{Denoiser, Result};
 use serde_json::json;
 
@@ -24,6 +23,7 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
     // The first, and one from the middle: they need not look alike.
     for (number, i) in [0, count / 2].into_iter().take(count).enumerate() {
         let (clean, noisy) = (&all.pictures.test.images()[i], &all.noisy[i]);
+        let (mut above, mut below): (Vec<Markup>, Vec<Markup>) = (Vec::new(), Vec::new());
         let mut shown = vec![("clean", clean.clone()), ("noisy", noisy.clone())];
         for (label, denoiser) in &denoisers {
             shown.push((label, denoiser.denoise(noisy)?));
@@ -31,19 +31,29 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         for (label, image) in shown {
             let score = if label == "clean" { None } else { Some(psnr(clean, &image, Peak::ONE)?) };
             data.push(json!({"image": names[i], "what": label, "psnr": score}));
+            let crop = image.centre(SIDE);
+            let error = score.map(|_| as_png(error_map(&clean.centre(SIDE), &crop)?)).transpose()?;
+            let png = as_png(crop)?;
             let file = format!("figure3-{}-{}", number + 1, slug(label));
-            rows.push(cell(all, (&names[i], label), &file, clean, &image, score)?);
+            all.folder.figure(&format!("{file}.png"), &png)?;
+            if let Some(error) = &error {
+                all.folder.figure(&format!("{file}-error.png"), error)?;
+            }
+            above.push(html! {
+                (picture(&png, &format!("{}, {label}", names[i]))) (label)
+                @if let Some(score) = score { br; (format!("{score:.2} dB")) }
+            });
+            let map = |png: Vec<u8>| picture(&png, &format!("error of {label}"));
+            below.push(error.map_or_else(Markup::default, map));
         }
+        rows.extend([above, below]);
     }
     all.folder.json("figure3.json", &data)?;
     let body = html! {
         (all.caution())
         figure {
             div.wide { table.gallery {
-                @for row in rows.chunks(denoisers.len() + 2) {
-                    tr { @for (above, _) in row { td { (above) } } }
-                    tr { @for (_, below) in row { td { (below) } } }
-                }
+                @for row in rows { tr { @for cell in row { td { (cell) } } } }
             } }
             figcaption {
                 "Crops of " (SIDE) " x " (SIDE) " pixels from the middle of two test images, K = " (depth) ", σ = "
@@ -60,30 +70,6 @@ pub fn write(all: &Material<'_>) -> Result<Section> {
         short: "clean, noisy and denoised, with maps of the error".into(),
         body,
     })
-}
-
-/// A crop with its label and score, and what is to stand below it: the map of its error.
-fn cell(
-    all: &Material<'_>,
-    (name, label): (&str, &str),
-    file: &str,
-    clean: &Image,
-    image: &Image,
-    score: Option<f64>,
-) -> Result<(Markup, Markup)> {
-    let crop = image.centre(SIDE);
-    let error = score.map(|_| as_png(error_map(&clean.centre(SIDE), &crop)?)).transpose()?;
-    let png = as_png(crop)?;
-    all.folder.figure(&format!("{file}.png"), &png)?;
-    if let Some(error) = &error {
-        all.folder.figure(&format!("{file}-error.png"), error)?;
-    }
-    let above = html! {
-        (picture(&png, &format!("{name}, {label}"))) (label)
-        @if let Some(score) = score { br; (format!("{score:.2} dB")) }
-    };
-    let below = html! { @if let Some(png) = &error { (picture(png, &format!("error of {label}"))) } };
-    Ok((above, below))
 }
 
 /// A label as a part of a file's name.

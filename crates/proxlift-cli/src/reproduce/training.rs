@@ -124,7 +124,7 @@ impl Training {
         let network = config.network()?;
         let mut clerk = Clerk {
             training: self,
-            fixed: Fixed::new(&Patches::new(pictures.train.clone(), plain)?, &network)?,
+            fixed: first_visit(&Patches::new(pictures.train.clone(), plain)?, &network)?,
             clean: pictures.test.images(),
             noisy,
             advance,
@@ -134,7 +134,7 @@ impl Training {
         };
         let mut session = Session::new(config, network.clone(), &patches)?;
         if clerk.recall().is_none_or(|checkpoint| session.resume(checkpoint).is_err()) {
-            let (loss, psnr) = (clerk.fixed.loss(&network), clerk.psnr(0, &network)?);
+            let (loss, psnr) = (clerk.loss(&network), clerk.psnr(0, &network)?);
             clerk.epochs = vec![Epoch { loss, psnr, ..Epoch::default() }];
             session = Session::new(config, network, &patches)?;
         }
@@ -165,43 +165,24 @@ impl Training {
 }
 
 /// The training patches as they were first cut, with their first noise: the loss of every method is taken of them.
-struct Fixed {
-    batches: Vec<(Field<f32>, Field<f32>)>,
-    count: usize,
-}
-
-impl Fixed {
-    fn new(patches: &Patches, network: &Network<f32>) -> Result<Self> {
-        let size = patches.spec().size;
-        let grid = network.architecture().grid(size, size)?;
-        let indices: Vec<usize> = (0..patches.len()).collect();
-        let batches = indices.chunks(AT_ONCE).map(|some| {
-            let mut x = vec![0.0; some.len() * patches.values()];
-            let mut z = x.clone();
-            patches.fill(some, Visit::default(), &mut x, &mut z);
-            let field = |values: &[f32]| Field::from_planar(some.len(), patches.channels(), grid, values);
-            Ok((field(&z)?, field(&x)?))
-        });
-        Ok(Self { batches: batches.collect::<Result<_>>()?, count: indices.len() })
-    }
-
-    /// The mean of `1/2 ||x^ - x||^2`.
-    fn loss(&self, network: &Network<f32>) -> f64 {
-        let engine = engine::standard();
-        let losses = self.batches.iter().map(|(z, x)| {
-            let mut estimate = z.clone();
-            engine.denoise(network, z, &mut estimate);
-            let pairs = estimate.data().iter().zip(x.data());
-            0.5 * pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
-        });
-        losses.sum::<f64>() / self.count as f64
-    }
+fn first_visit(patches: &Patches, network: &Network<f32>) -> Result<Vec<(Field<f32>, Field<f32>)>> {
+    let size = patches.spec().size;
+    let grid = network.architecture().grid(size, size)?;
+    let indices: Vec<usize> = (0..patches.len()).collect();
+    let batches = indices.chunks(AT_ONCE).map(|some| {
+        let mut x = vec![0.0; some.len() * patches.values()];
+        let mut z = x.clone();
+        patches.fill(some, Visit::default(), &mut x, &mut z);
+        let field = |values: &[f32]| Field::from_planar(some.len(), patches.channels(), grid, values);
+        Ok((field(&z)?, field(&x)?))
+    });
+    batches.collect()
 }
 
 /// Notes what happens; its time does not count as training.
 struct Clerk<'a> {
     training: &'a Training,
-    fixed: Fixed,
+    fixed: Vec<(Field<f32>, Field<f32>)>,
     clean: &'a [Image],
     noisy: &'a [Image],
     advance: &'a dyn Fn(f64),
@@ -226,6 +207,18 @@ impl Clerk<'_> {
         let fits = checkpoint.settings == self.training.fingerprint && epochs.len() == known;
         self.epochs = epochs;
         fits.then_some(checkpoint)
+    }
+
+    /// The mean of `1/2 ||x^ - x||^2`.
+    fn loss(&self, network: &Network<f32>) -> f64 {
+        let engine = engine::standard();
+        let losses = self.fixed.iter().map(|(z, x)| {
+            let mut estimate = z.clone();
+            engine.denoise(network, z, &mut estimate);
+            let pairs = estimate.data().iter().zip(x.data());
+            0.5 * pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+        });
+        losses.sum::<f64>() / self.fixed.iter().map(|(z, _)| z.samples()).sum::<usize>() as f64
     }
 
     fn psnr(&self, epoch: usize, network: &Network<f32>) -> Result<Option<f64>> {
@@ -254,7 +247,7 @@ impl Observer for Clerk<'_> {
             epoch: record.epoch,
             seconds: before.seconds + passed.unwrap_or(record.seconds - before.wall_seconds),
             wall_seconds: record.seconds,
-            loss: self.fixed.loss(network),
+            loss: self.loss(network),
             running_loss: Some(record.loss),
             energy: record.energy,
             energy_steps: record.energy_steps,

@@ -1,5 +1,6 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
+use crate::scores::{Scores, score};
 use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
 use proxlift::dataset::{ImageSet, Patches};
 use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
@@ -24,7 +25,8 @@ const MOST_HELD_OUT: usize = 24;
 const LEAST_SHARE: usize = 10;
 /// Held-out pictures are cropped to this side.
 const CROP: usize = 128;
-/// The seed of the noise on held-out pictures.
+/// The seed of the noise on the test set, that of `proxlift evaluate`, and on held-out pictures.
+pub const TEST_SEED: u64 = 0;
 const CHOICE_SEED: u64 = 7;
 
 pub struct Data {
@@ -63,6 +65,11 @@ impl Data {
         let patches = config.patches(Arc::new(train)).map_err(of_data)?;
         config.settings.count = Some(patches.len());
         Ok(Self { patches, validation, test, described, test_described, bytes })
+    }
+
+    /// The scores on the test set.
+    pub fn score_test(&self, denoiser: &Denoiser, sigma: f64) -> Result<Scores> {
+        score(denoiser, &self.test, self.test.len(), sigma, TEST_SEED)
     }
 }
 

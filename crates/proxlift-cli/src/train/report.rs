@@ -1,13 +1,11 @@
 //! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
 
 use super::announce::duration;
-use super::data::Data;
+use super::data::{Data, TEST_SEED};
 use super::folder::{Entry, Folder, LAST, MODEL};
 use super::session::Outcome;
-use super::watch::TEST_SEED;
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::output;
-use crate::scores::score;
 use proxlift::Denoiser;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
@@ -36,8 +34,8 @@ pub fn finish(
     let path = folder.path(if best.is_some() { MODEL } else { LAST });
     let network = Denoiser::from(Model::load(&path)?.network);
     let variation = Denoiser::total_variation().sigma(config.sigma);
-    let trained = score(&network, &data.test, config.sigma, TEST_SEED)?;
-    let means = |denoiser: &Denoiser| score(denoiser, &data.test, config.sigma, TEST_SEED).map(|s| s.means());
+    let trained = data.score_test(&network, config.sigma)?;
+    let means = |denoiser: &Denoiser| data.score_test(denoiser, config.sigma).map(|s| s.means());
     let rows = [
         ("noisy", trained.noisy_means()),
         ("total variation", means(&variation)?),
@@ -80,17 +78,18 @@ pub fn finish(
             output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
         }
     }
+    let [sheet, plot] = [SHEET, PLOT].map(|name| folder.path(name));
     output::note(format_args!("trained for {}", duration(last.seconds)));
     output::note(format_args!("model     {}", path.display()));
-    output::note(format_args!("pictures  {} (clean, noisy, denoised)", folder.path(SHEET).display()));
-    output::note(format_args!("course    {}", folder.path(PLOT).display()));
+    output::note(format_args!("pictures  {} (clean, noisy, denoised)", sheet.display()));
+    output::note(format_args!("course    {}", plot.display()));
     output::note(format_args!("use it    proxlift denoise PHOTO --model {}", path.display()));
     let behind = rows[2].1.0 - rows[3].1.0;
     if behind > 0.0 {
         output::note(format_args!(
-            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:"
+            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:\n          \
+             proxlift train --from best --data DIR"
         ));
-        output::note("          proxlift train --from best --data DIR");
     }
     Ok(())
 }

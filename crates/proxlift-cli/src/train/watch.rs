@@ -5,15 +5,11 @@ use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
 use super::interrupt;
 use crate::output::{self, Progress};
-use crate::scores::score;
 use proxlift::model::{Model, Provenance};
 use proxlift::network::Network;
 use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session, Trainer};
 use proxlift::{Denoiser, Result};
 use std::time::{Duration, Instant};
-
-/// The seed of the noise on the test set, that of `proxlift evaluate`.
-pub const TEST_SEED: u64 = 0;
 
 /// The time that a training takes is told after so long, or after its first epoch.
 const TRIAL: Duration = Duration::from_millis(500);
@@ -77,8 +73,8 @@ impl<'a> Watch<'a> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
             return Ok(None);
         }
-        let denoiser = Denoiser::from(network.clone());
-        Ok(Some(score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?.means()))
+        let scores = self.data.score_test(&Denoiser::from(network.clone()), self.config.sigma)?;
+        Ok(Some(scores.means()))
     }
 }
 

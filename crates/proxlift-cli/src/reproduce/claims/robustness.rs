@@ -138,23 +138,15 @@ fn chart(all: &Material<'_>, measured: &[Measured]) -> Chart {
     let scores = measured.iter().map(|Measured { method, psnr, .. }| {
         Line::new(method.style(), all.scale.sigmas.iter().copied().zip(psnr.iter().copied()).collect())
     });
+    let (image, norm) = (Axis::linear("test image"), Axis::linear("largest singular value"));
+    let (sigma, psnr) = (Axis::linear("σ of the test noise"), Axis::linear("PSNR in dB"));
     Chart {
         title: "Robustness".into(),
         subtitle: format!("K = {}, trained for σ = {}", all.scale.deepest(), all.sigma),
         legend: measured.iter().map(|m| (m.method.label().to_string(), m.method.style())).collect(),
         panels: vec![
-            Panel::new(
-                "Norm of the Jacobian",
-                Axis::linear("test image"),
-                Axis::linear("largest singular value"),
-                norms.collect(),
-            ),
-            Panel::new(
-                "Other noise than that of the training",
-                Axis::linear("σ of the test noise"),
-                Axis::linear("PSNR in dB"),
-                scores.collect(),
-            ),
+            Panel::new("Norm of the Jacobian", image, norm, norms.collect()),
+            Panel::new("Other noise than that of the training", sigma, psnr, scores.collect()),
         ],
         columns: 2,
         frame: (400.0, 260.0),
