@@ -30,6 +30,11 @@ pub fn check_extension(path: &Path, allowed: &[&str]) -> Result<()> {
     Err(Error::file(path, format!("the name of this file must end with .{}", allowed.join(" or ."))))
 }
 
+/// The last part of a path: what a file or folder is called where its place is nobody's business.
+pub fn short_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// Writes a whole file or none.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomically(path, |file| file.write_all(bytes).map_err(Error::io(path)))

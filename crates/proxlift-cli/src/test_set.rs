@@ -1,5 +1,6 @@
 //! Clean pictures to measure on: a folder's, or the built-in ones.
 
+use crate::files::short_name;
 use crate::output;
 use proxlift::dataset::{ImageSet, images_below};
 use proxlift::image::{Channels, Image, io};
@@ -53,8 +54,7 @@ impl TestSet {
 
     /// The folder's own name, or `built-in`.
     pub fn short_name(&self) -> String {
-        let name = self.folder.as_ref().map(|path| path.file_name().unwrap_or(path.as_os_str()));
-        name.map_or("built-in".into(), |name| name.to_string_lossy().into_owned())
+        self.folder.as_ref().map_or("built-in".into(), |path| short_name(path))
     }
 
     /// Where picture `i` lies in its folder, without extension: what its noisy copy and its results are called.

@@ -1,6 +1,7 @@
 //! The pictures of all experiments: to train on, to test on, and a name for what they are.
 
 use super::scale::Scale;
+use crate::files::short_name;
 use crate::test_set::{LEAST_SIDE, check_sides};
 use proxlift::dataset::ImageSet;
 use proxlift::image::noise::add_gaussian;
@@ -57,12 +58,8 @@ impl Pictures {
 
     /// The names of the test images' files.
     pub fn test_names(&self) -> Vec<String> {
-        self.test.names().iter().map(|path| name(path)).collect()
+        self.test.names().iter().map(|path| short_name(path)).collect()
     }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// `count` pictures of the folder, evenly spaced, each at least `side` pixels wide and high; and what they are.
@@ -77,7 +74,7 @@ fn enough(folder: &Path, count: usize, side: usize, purpose: &str) -> Result<(Im
         return Err(Error::file(folder, reason));
     }
     check_sides(&set, side, &format!("a picture to {purpose}"))?;
-    Ok((set, format!("{count} pictures of {}, evenly spaced by name", name(folder))))
+    Ok((set, format!("{count} pictures of {}, evenly spaced by name", short_name(folder))))
 }
 
 /// FNV-1a over sizes and pixels: not to be relied on against malice, but the same everywhere and for ever.

@@ -1,5 +1,6 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
+use crate::files::short_name;
 use crate::scores::{Scores, score};
 use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
 use proxlift::dataset::{ImageSet, Patches};
@@ -92,7 +93,7 @@ fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation
 fn from_folder(folder: &Path, channels: Channels, sigma: f64) -> Result<(ImageSet, Validation, String)> {
     let set = ImageSet::from_folder(folder, channels)?;
     let number = set.len();
-    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let name = short_name(folder);
     if number == 1 {
         tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
         let validation = Validation::new(&set, sigma)?;
