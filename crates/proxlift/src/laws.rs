@@ -260,9 +260,6 @@ pub fn max_relative_difference<T: Real>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// How many numbers of `f`'s result differ in a bit between thread pools of the given sizes (from the first of them).
-///
-/// # Panics
-/// When a pool can't be started.
 pub fn same_bits_for_threads(f: impl Fn() -> Vec<f32> + Sync, threads: &[usize]) -> usize {
     let mut runs = threads.iter().map(|&threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

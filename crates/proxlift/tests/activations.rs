@@ -84,13 +84,13 @@ fn a_batch_gets_what_the_prox_makes_of_each_sample_and_the_gaps_stay_zero() {
         let mut elsewhere = u.clone();
         activation.apply(&g, &mut elsewhere);
         activation.bregman(&elsewhere, &v, &mut penalty);
-        for s in 0..SAMPLES {
+        for (s, penalty) in penalty.iter().enumerate() {
             let (prox, of_v) = (activation.prox(), v.sample_to_planar(s));
             let mut expected = of_v.clone();
             prox.prox_in_place(1.0, &mut expected);
             assert_eq!(u.sample_to_planar(s), expected, "{activation:?}");
             let b = prox.bregman(1.0, &elsewhere.sample_to_planar(s), &of_v, &mut expected);
-            assert!((penalty[s] - b).abs() < 1e-12 * b && b > 0.0, "{activation:?}: {} and {b}", penalty[s]);
+            assert!((penalty - b).abs() < 1e-12 * b && b > 0.0, "{activation:?}: {penalty} and {b}");
             prox.pullback(1.0, &of_v, &g.sample_to_planar(s), &mut expected);
             assert_eq!(slope.sample_to_planar(s), expected, "{activation:?}");
         }

@@ -4,7 +4,7 @@ use super::outcome::Done;
 use super::plan::{Method, Role};
 use proxlift::Result;
 use proxlift::model::Model;
-use proxlift::training::grid::PAPER_RATES;
+use proxlift::training::rate_search::PAPER_RATES;
 
 /// Everything that was trained.
 pub struct Results(Vec<Done>);

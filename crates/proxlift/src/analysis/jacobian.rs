@@ -28,13 +28,7 @@ pub struct Jacobian<'a, T: Real> {
 }
 
 impl<'a, T: Real> Jacobian<'a, T> {
-    /// The Jacobian at the image `z`, a batch of one.
-    ///
-    /// # Errors
-    /// When the image does not fit the network.
-    ///
-    /// # Panics
-    /// When the batch has more than one image.
+    /// The Jacobian at the image `z`, a batch of one. Panics when the batch has more than one image.
     pub fn at(engine: &'a dyn Engine<T>, network: &'a Network<T>, z: &Field<T>) -> Result<Self> {
         assert_eq!(z.samples(), 1, "a Jacobian is taken at one image");
         let mut at = Pass::new(network, z.clone())?;

@@ -37,9 +37,7 @@ pub struct LipschitzBound {
 
 impl LipschitzBound {
     /// The bound for `network`, on images of any size.
-    ///
-    /// # Errors
-    /// When kernels are so large that their norms cannot be bounded.
+    /// Fails when kernels are so large that their norms cannot be bounded.
     pub fn of<T: Real>(network: &Network<T>) -> Result<Self> {
         let norm = |theta| Ok(convolution_norm_bound(theta, FREQUENCIES)?.upper);
         let norms: Vec<f64> = network.theta.par_iter().map(norm).collect::<Result<_>>()?;

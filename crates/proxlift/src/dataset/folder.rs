@@ -14,9 +14,6 @@ use walkdir::WalkDir;
 /// }
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-///
-/// # Errors
-/// When a folder cannot be read.
 pub fn images_below(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     let folder = folder.as_ref();
     // A file is refused in the system's words.

@@ -30,9 +30,6 @@ pub struct Prepared<'a> {
 
 impl Prepared<'_> {
     /// The second half of [`Denoiser::denoise_raster`](super::Denoiser::denoise_raster).
-    ///
-    /// # Errors
-    /// As there.
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
         match &self.work {
             Work::Nothing => Ok(()),
@@ -175,11 +172,8 @@ impl Pass<'_> {
         let wanted = (rows.inside(), columns.inside());
         self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
         let data = output.crop(wanted.0, wanted.1);
-        if data.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid(
-                "the network gives a number that is not finite: the model is damaged",
-            ));
-        }
+        refuse!(data.iter().any(|v| !v.is_finite()) =>
+            "the network gives a number that is not finite: the model is damaged");
         let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
         Ok(clipped(tile, self.clip))
     }

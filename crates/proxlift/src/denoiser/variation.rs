@@ -1,8 +1,8 @@
 //! Total variation: its weight for a noise level, and the memory that it takes.
 
+use crate::Result;
 use crate::image::{Channels, Image};
 use crate::solver::{TotalVariation, TvParams, total_variation};
-use crate::{Error, Result};
 
 /// Bytes that total variation takes for a sample: the picture, its estimate, and three fields of two numbers each.
 const BYTES: usize = 32;
@@ -40,12 +40,12 @@ pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) 
     if bytes <= MOST {
         return Ok(());
     }
-    Err(Error::invalid(format!(
+    Err(invalid!(
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
          {:.1} GB: use a network, or cut the picture",
         bytes as f64 / 1e9,
         MOST as f64 / 1e9
-    )))
+    ))
 }
 
 #[cfg(test)]

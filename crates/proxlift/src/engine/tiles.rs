@@ -148,7 +148,8 @@ mod tests {
         // The least kernel and budget.
         let architecture = Architecture { kernel: 1, ..architecture };
         let tiles = Tiles::new(architecture, 100, 100, 0);
-        let wanted: usize = tiles.iter().map(|(rows, columns)| rows.wanted.len() * columns.wanted.len()).sum();
+        let wanted: usize =
+            tiles.iter().map(|(rows, columns)| rows.wanted.len() * columns.wanted.len()).sum();
         assert!(wanted == 100 * 100 && tiles.count() > 100, "{tiles:?}");
     }
 }

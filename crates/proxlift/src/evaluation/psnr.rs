@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::check_same_shape;
+use crate::Result;
 use crate::image::Image;
-use crate::{Error, Result};
 
 /// What counts as white.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ impl Peak {
         if peak.is_finite() && peak > 0.0 {
             Ok(peak)
         } else {
-            Err(Error::invalid(format!("the peak of a score is {peak}; it must be positive")))
+            Err(invalid!("the peak of a score is {peak}; it must be positive"))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The scores of an estimate, all at once.
 
 use super::{Peak, Summary, psnr, ssim};
+use crate::Result;
 use crate::image::Image;
-use crate::{Error, Result};
 use rayon::prelude::*;
 
 /// The scores of one estimate.
@@ -26,9 +26,7 @@ impl Score {
     /// assert!((score.psnr - 20.0).abs() < 0.3 && score.ssim < 1.0);
     /// # Ok::<(), proxlift::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// When the images differ in shape or are too small for SSIM.
+    /// Fails when the images differ in shape or are too small for SSIM.
     pub fn of(clean: &Image, estimate: &Image) -> Result<Self> {
         let own_peak = Peak::CleanMaximum.of(clean).ok().map(Peak::Value);
         Ok(Self {
@@ -40,17 +38,10 @@ impl Score {
 }
 
 /// The mean PSNR, at peak 1, of an estimate for each clean image.
-///
-/// # Errors
-/// When there are none, or not as many of both, or two differ in shape.
+/// Fails when there are none, or not as many of both, or two differ in shape.
 pub fn mean_psnr(clean: &[Image], estimates: &[Image]) -> Result<f64> {
-    if clean.len() != estimates.len() {
-        return Err(Error::invalid(format!(
-            "{} estimates for {} clean images",
-            estimates.len(),
-            clean.len()
-        )));
-    }
+    refuse!(clean.len() != estimates.len() =>
+        "{} estimates for {} clean images", estimates.len(), clean.len());
     let pairs = clean.par_iter().zip(estimates);
     let values =
         pairs.map(|(clean, estimate)| psnr(clean, estimate, Peak::ONE)).collect::<Result<Vec<_>>>()?;

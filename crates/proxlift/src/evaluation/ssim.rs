@@ -7,8 +7,8 @@
 use rayon::prelude::*;
 
 use super::{Peak, check_same_shape};
+use crate::Result;
 use crate::image::Image;
-use crate::{Error, Result};
 
 const TAPS: usize = 11;
 const SIGMA: f64 = 1.5;
@@ -32,11 +32,8 @@ pub fn ssim(clean: &Image, estimate: &Image, peak: Peak) -> Result<f64> {
     check_same_shape(clean, estimate)?;
     let peak = peak.of(clean)?;
     let (channels, height, width) = clean.shape();
-    if height < TAPS || width < TAPS {
-        return Err(Error::invalid(format!(
-            "SSIM needs at least {TAPS} x {TAPS} pixels, the image has {width} x {height}"
-        )));
-    }
+    refuse!(height < TAPS || width < TAPS =>
+        "SSIM needs at least {TAPS} x {TAPS} pixels, the image has {width} x {height}");
     let window = window();
     let constants = ((K1 * peak).powi(2), (K2 * peak).powi(2));
     let rows: Vec<f64> = (0..channels * (height - TAPS + 1))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// Mean and standard deviation.
 ///
@@ -24,9 +24,7 @@ pub struct Summary {
 impl Summary {
     /// Summarises `values`, added in order; refuses an empty list.
     pub fn of(values: &[f64]) -> Result<Self> {
-        if values.is_empty() {
-            return Err(Error::invalid("there are no scores to summarise"));
-        }
+        refuse!(values.is_empty() => "there are no scores to summarise");
         let count = values.len();
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();

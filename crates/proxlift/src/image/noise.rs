@@ -4,9 +4,9 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Image;
+use crate::Result;
 use crate::error::check_not_negative;
 use crate::random::{Purpose, stream};
-use crate::{Error, Result};
 
 /// `z = x + sigma * n` with `n` standard normal, not clipped.
 ///
@@ -46,9 +46,9 @@ pub fn check_sigma_below_white(sigma: f64) -> Result<()> {
     if sigma <= 1.0 {
         return Ok(());
     }
-    Err(Error::invalid(format!(
+    Err(invalid!(
         "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255"
-    )))
+    ))
 }
 
 #[cfg(test)]

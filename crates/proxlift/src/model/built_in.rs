@@ -72,9 +72,6 @@ impl Model {
     /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small and best"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// When it is neither.
     pub fn open(name: &str, channels: Channels) -> Result<Self> {
         if let Some(built_in) = BuiltIn::named(name) {
             return Ok(built_in.model(channels).clone());

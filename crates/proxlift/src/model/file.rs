@@ -38,9 +38,7 @@ pub struct Model {
 
 impl Model {
     /// Writes the model to `path`: to a temporary file beside it, synced, then renamed.
-    ///
-    /// # Errors
-    /// When the model is not valid or the file cannot be written; nothing half-written is left.
+    /// Fails when the model is not valid or the file cannot be written; nothing half-written is left.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.to_bytes()?;
@@ -48,9 +46,7 @@ impl Model {
     }
 
     /// Reads a model and checks every part of it.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
+    /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
@@ -63,9 +59,6 @@ impl Model {
     }
 
     /// The bytes of the model file.
-    ///
-    /// # Errors
-    /// When the network or `sigma` is not valid.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.network.validate()?;
         check_sigma(self.sigma)?;
@@ -87,31 +80,23 @@ impl Model {
             tensors.map(|(name, shape, values)| (name, shape, Numbers::Single(values))).collect();
         let mut bytes = Vec::new();
         write_tensors(&mut bytes, &metadata, &tensors)
-            .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))?;
+            .map_err(|e| invalid!("the model cannot be written: {e}"))?;
         Ok(bytes)
     }
 
     /// A model from the bytes of its file.
-    ///
-    /// # Errors
-    /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a proxlift model; give a .safetensors file that proxlift wrote";
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| {
-            Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})"))
-        })?;
+        let tensors = SafeTensors::deserialize(bytes)
+            .map_err(|e| invalid!("{foreign} (it is truncated or no safetensors file: {e})"))?;
         let header = Header::read(bytes, "model", FORMAT, VERSION)?;
         let header = header.ok_or_else(|| Error::invalid(foreign))?;
         let sigma: f64 = header.parse("sigma")?;
         check_sigma(sigma)?;
         let provenance: Provenance = header.parse("provenance")?;
         let (network, taken) = header.network(|name| tensor(&tensors, name))?;
-        if tensors.len() != taken {
-            return Err(Error::invalid(format!(
-                "the model holds {} tensors, but its architecture has {taken}",
-                tensors.len()
-            )));
-        }
+        refuse!(tensors.len() != taken =>
+            "the model holds {} tensors, but its architecture has {taken}", tensors.len());
         Ok(Self { network, sigma, provenance })
     }
 }
@@ -119,9 +104,7 @@ impl Model {
 /// The tensor `name`, which must be `f32`.
 fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
     let Ok(view) = tensors.tensor(name) else { return Ok(None) };
-    if view.dtype() != Dtype::F32 {
-        return Err(Error::invalid(format!("the tensor {name} is {:?}, but F32 is needed", view.dtype())));
-    }
+    refuse!(view.dtype() != Dtype::F32 => "the tensor {name} is {:?}, but F32 is needed", view.dtype());
     Ok(Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
 }
 

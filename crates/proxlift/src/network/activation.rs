@@ -6,7 +6,7 @@
 
 use crate::field::Field;
 use crate::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 use rayon::prelude::*;
 
 macro_rules! activations {
@@ -95,14 +95,11 @@ impl<T: Real> Activation<T> {
     }
 
     /// Checks that it is an activation for so many features.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn validate(&self, features: usize) -> Result<()> {
         self.prox().validate()?;
         match self.prox().planes() {
             Some(planes) if planes != features => {
-                Err(Error::invalid(format!("{planes} thresholds given, but {features} features")))
+                Err(invalid!("{planes} thresholds given, but {features} features"))
             }
             _ => Ok(()),
         }

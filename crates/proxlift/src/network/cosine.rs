@@ -21,9 +21,6 @@ const REST: f64 = 0.1;
 impl<T: Real> Network<T> {
     /// Every filter a cosine, from low frequencies to high, brightness twice as dense as colour differences; the threshold
     /// is `lambda`, for which two to three times `sigma / k` is a good start.
-    ///
-    /// # Errors
-    /// As [`Network::glorot`].
     pub fn cosines(architecture: Architecture, lambda: f64, seed: u64) -> Result<Self> {
         let Architecture { depth, features, kernel, channels } = architecture;
         let random = Self::glorot(architecture, lambda, seed)?;

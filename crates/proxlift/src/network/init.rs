@@ -5,7 +5,7 @@ use super::{Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
 use crate::prox::PiecewiseLinear;
 use crate::random::{seeded, unit};
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 use rayon::prelude::*;
 
 /// The side of the images on which the norms are taken.
@@ -68,9 +68,6 @@ impl<T: Real> Norms<T> {
     }
 
     /// Continues from `vectors`, as [`Norms::vectors`] gave them.
-    ///
-    /// # Errors
-    /// When their number or length does not fit.
     pub fn restore<'a>(&mut self, vectors: impl Iterator<Item = &'a [T]>) -> Result<()>
     where
         T: 'a,
@@ -78,9 +75,7 @@ impl<T: Real> Norms<T> {
         let mut vectors = vectors;
         for state in &mut self.states {
             let fits = vectors.next().is_some_and(|vector| state.start_from(vector));
-            if !fits {
-                return Err(Error::invalid("the vectors of the norms do not fit the network"));
-            }
+            refuse!(!fits => "the vectors of the norms do not fit the network");
         }
         Ok(())
     }
@@ -138,9 +133,6 @@ impl<T: Real> Network<T> {
 
     /// Weights drawn uniformly from `+-sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010), one threshold for all
     /// features, and the steps that follow.
-    ///
-    /// # Errors
-    /// When the sizes make no network or `lambda` is negative.
     pub fn glorot(architecture: Architecture, lambda: f64, seed: u64) -> Result<Self> {
         architecture.validate()?;
         crate::error::check_not_negative("lambda", lambda)?;

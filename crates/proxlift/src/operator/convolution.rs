@@ -2,7 +2,7 @@
 
 use super::{Filters, LinearOperator};
 use crate::real::dot;
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// `L : C -> J` on images of `height x width` pixels, bias-free, with zeros outside the image:
 ///
@@ -22,13 +22,8 @@ pub struct Convolution<'a, T> {
 
 impl<'a, T: Real> Convolution<'a, T> {
     /// The convolution with `filters` on images of `height x width` pixels.
-    ///
-    /// # Errors
-    /// When the image has no pixels.
     pub fn new(filters: &'a Filters<T>, height: usize, width: usize) -> Result<Self> {
-        if height == 0 || width == 0 {
-            return Err(Error::invalid(format!("an image of {height} x {width} pixels can't be convolved")));
-        }
+        refuse!(height == 0 || width == 0 => "an image of {height} x {width} pixels can't be convolved");
         Ok(Self { filters, height, width })
     }
 
@@ -48,9 +43,6 @@ impl<'a, T: Real> Convolution<'a, T> {
     }
 
     /// `gradient[j,c,t] += sum_p d_j(p) x_c(p + t)`, the gradient of `<d, L x>` with respect to the filters.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     pub fn add_weight_gradient(&self, x: &[T], d: &[T], gradient: &mut [T]) {
         assert_eq!(x.len(), self.domain_len(), "the image does not fit the convolution");
         assert_eq!(d.len(), self.range_len(), "the features do not fit the convolution");

@@ -1,7 +1,7 @@
 //! Forward differences: the operator of total variation.
 
 use super::LinearOperator;
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// The discrete gradient `D` with Neumann borders, channel by channel:
 ///
@@ -22,15 +22,9 @@ pub struct FiniteDifferences {
 
 impl FiniteDifferences {
     /// The differences of images with `channels` planes of `height x width` pixels.
-    ///
-    /// # Errors
-    /// When a size is zero.
     pub fn new(channels: usize, height: usize, width: usize) -> Result<Self> {
-        if channels == 0 || height == 0 || width == 0 {
-            return Err(Error::invalid(format!(
-                "an image of {channels} channels and {height} x {width} pixels has no differences"
-            )));
-        }
+        refuse!(channels == 0 || height == 0 || width == 0 =>
+            "an image of {channels} channels and {height} x {width} pixels has no differences");
         Ok(Self { channels, height, width })
     }
 

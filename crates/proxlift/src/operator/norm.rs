@@ -117,9 +117,6 @@ fn normalise<T: Real>(x: &mut [T]) {
 ///
 /// The result is a lower bound of the norm; a step that must not exceed `1 / ||L||^2` is safe with
 /// [`super::convolution_norm_bound`], or with this value enlarged by the tolerance.
-///
-/// # Panics
-/// When `state` was made for another shape.
 pub fn spectral_norm<T: Real>(
     op: &(impl LinearOperator<T> + ?Sized),
     state: &mut PowerState<T>,

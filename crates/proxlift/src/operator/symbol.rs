@@ -1,7 +1,7 @@
 //! The norm of a convolution whatever the image's size, from its Fourier symbol.
 
 use super::Filters;
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// Two numbers that enclose the supremum of the symbol's singular values, see [`convolution_norm_bound`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,19 +30,12 @@ pub struct SymbolNorm {
 /// s <= upper = lower / cos(pi (k - 1) / grid),
 /// ```
 ///
-/// 0.12% above `lower` for `k = 3` on a grid of 128.
-///
-/// # Errors
-/// When `grid <= 2 (k - 1)`, too coarse for the bound.
+/// 0.12% above `lower` for `k = 3` on a grid of 128. Fails when `grid <= 2 (k - 1)`, too coarse for the bound.
 pub fn convolution_norm_bound<T: Real>(filters: &Filters<T>, grid: usize) -> Result<SymbolNorm> {
     let degree = filters.size() - 1;
-    if grid <= 2 * degree {
-        return Err(Error::invalid(format!(
-            "a grid of {grid} frequencies is too coarse for kernels of size {}: take more than {}",
-            filters.size(),
-            2 * degree
-        )));
-    }
+    refuse!(grid <= 2 * degree =>
+        "a grid of {grid} frequencies is too coarse for kernels of size {}: take more than {}",
+        filters.size(), 2 * degree);
     let weights: Vec<f64> = filters.weights().iter().map(|w| w.to_double()).collect();
     let roots: Vec<(f64, f64)> = (0..grid)
         .map(|n| (std::f64::consts::TAU * n as f64 / grid as f64).sin_cos())

@@ -3,7 +3,7 @@
 use super::threshold::{cast, plane_len, several, validate};
 use super::{Prox, indicator, slack};
 use crate::real::sum1;
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// `psi(u) = 0` if `lo_j <= u_j <= hi_j` everywhere, else `+inf`.
 ///
@@ -21,26 +21,20 @@ pub struct BoxClip<T> {
 
 impl<T: Real> BoxClip<T> {
     /// The boxes `[-lambda_j, lambda_j]`, one threshold for all features or one for each.
-    ///
-    /// # Errors
-    /// When a threshold is negative or not finite, or none is given.
+    /// Fails when a threshold is negative or not finite, or none is given.
     pub fn symmetric(thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
         Ok(Self { lo: thresholds.iter().map(|&t| -t).collect(), hi: thresholds })
     }
 
     /// The boxes `[lo_j, hi_j]`, one for all features or one for each.
-    ///
-    /// # Errors
-    /// When a bound is not finite, a box is empty, or the counts differ.
+    /// Fails when a bound is not finite, a box is empty, or the counts differ.
     pub fn interval(lo: Vec<T>, hi: Vec<T>) -> Result<Self> {
-        if lo.is_empty() || lo.len() != hi.len() {
-            return Err(Error::invalid(format!("{} lower and {} upper bounds given", lo.len(), hi.len())));
-        }
+        refuse!(lo.is_empty() || lo.len() != hi.len() =>
+            "{} lower and {} upper bounds given", lo.len(), hi.len());
         for (&lo, &hi) in lo.iter().zip(&hi) {
-            if !(lo.is_finite() && hi.is_finite() && lo <= hi) {
-                return Err(Error::invalid(format!("[{lo}, {hi}] is not an interval with finite ends")));
-            }
+            refuse!(!(lo.is_finite() && hi.is_finite() && lo <= hi) =>
+                "[{lo}, {hi}] is not an interval with finite ends");
         }
         Ok(Self { lo, hi })
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::threshold::{cast, validate};
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// How many pixels are treated at once.
 pub(super) const BLOCK: usize = 256;
@@ -22,16 +22,10 @@ pub(super) struct Groups<T> {
 impl<T: Real> Groups<T> {
     pub(super) fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
-        if planes == 0 || size == 0 || !planes.is_multiple_of(size) {
-            return Err(Error::invalid(format!("{planes} planes can't be split into groups of {size}")));
-        }
-        if thresholds.len() != 1 && thresholds.len() != planes / size {
-            return Err(Error::invalid(format!(
-                "{} thresholds given for {} groups: give one, or one per group",
-                thresholds.len(),
-                planes / size
-            )));
-        }
+        refuse!(planes == 0 || size == 0 || !planes.is_multiple_of(size) =>
+            "{planes} planes can't be split into groups of {size}");
+        refuse!(thresholds.len() != 1 && thresholds.len() != planes / size =>
+            "{} thresholds given for {} groups: give one, or one per group", thresholds.len(), planes / size);
         Ok(Self { planes, size, thresholds })
     }
 

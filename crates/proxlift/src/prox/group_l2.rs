@@ -21,9 +21,6 @@ pub struct GroupL2<T> {
 
 impl<T: Real> GroupL2<T> {
     /// The norm of `planes` planes in groups of `size` consecutive ones, one weight for all groups or one for each.
-    ///
-    /// # Errors
-    /// When the planes can't be grouped so, or a weight is negative or not finite.
     pub fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
         Ok(Self { ball: L2Ball::new(planes, size, thresholds)? })
     }

@@ -19,9 +19,6 @@ pub struct L2Ball<T> {
 
 impl<T: Real> L2Ball<T> {
     /// Balls for `planes` planes in groups of `size` consecutive ones, one radius for all groups or one for each.
-    ///
-    /// # Errors
-    /// When the planes can't be grouped so, or a radius is negative or not finite.
     pub fn new(planes: usize, size: usize, radii: Vec<T>) -> Result<Self> {
         Ok(Self { groups: Groups::new(planes, size, radii)? })
     }

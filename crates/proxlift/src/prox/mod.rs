@@ -43,14 +43,9 @@ use crate::{Real, Result};
 /// ```
 ///
 /// Implementations give `value`, `conjugate_value`, `prox_in_place`, `pullback` and `scale`; the rest follows.
-///
-/// # Panics
 /// All methods panic when the lengths of their fields differ, or can't be split into the planes of the penalty.
 pub trait Prox<T: Real>: Send + Sync {
     /// Checks that the parameters make a penalty: for those that were read from a file.
-    ///
-    /// # Errors
-    /// When they do not.
     fn validate(&self) -> Result<()> {
         Ok(())
     }

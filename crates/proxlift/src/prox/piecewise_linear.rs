@@ -14,7 +14,7 @@
 
 use super::Prox;
 use super::threshold::cast;
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// Piecewise-linear activations, one for each feature; the paper's clip is the one that starts all training.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -26,9 +26,7 @@ pub struct PiecewiseLinear<T> {
 
 impl<T: Real> PiecewiseLinear<T> {
     /// Knots for `pieces` each feature, and one slope more.
-    ///
-    /// # Errors
-    /// When the numbers do not fit each other, a knot is below the last or below zero, or a slope is negative.
+    /// Fails when the numbers do not fit each other, a knot is below the last or below zero, or a slope is negative.
     pub fn new(pieces: usize, knots: Vec<T>, slopes: Vec<T>) -> Result<Self> {
         let activation = Self { pieces, knots, slopes };
         activation.check()?;
@@ -58,18 +56,14 @@ impl<T: Real> PiecewiseLinear<T> {
 
     fn check(&self) -> Result<()> {
         let (m, features) = (self.pieces, self.features());
-        if m == 0 || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features {
-            return Err(Error::invalid("the knots and slopes of an activation do not fit each other"));
-        }
-        if self.knots.iter().any(|l| !(l.is_finite() && *l >= T::zero())) {
-            return Err(Error::invalid("a threshold lambda is negative or not a number"));
-        }
-        if self.knots.chunks_exact(m).any(|knots| !knots.is_sorted()) {
-            return Err(Error::invalid("the knots of an activation are not in order"));
-        }
-        if self.slopes.iter().any(|p| !(p.is_finite() && *p >= T::zero())) {
-            return Err(Error::invalid("a slope of an activation is negative or not a number"));
-        }
+        refuse!(m == 0 || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features =>
+            "the knots and slopes of an activation do not fit each other");
+        refuse!(self.knots.iter().any(|l| !(l.is_finite() && *l >= T::zero())) =>
+            "a threshold lambda is negative or not a number");
+        refuse!(self.knots.chunks_exact(m).any(|knots| !knots.is_sorted()) =>
+            "the knots of an activation are not in order");
+        refuse!(self.slopes.iter().any(|p| !(p.is_finite() && *p >= T::zero())) =>
+            "a slope of an activation is negative or not a number");
         Ok(())
     }
 

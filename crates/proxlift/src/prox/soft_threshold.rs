@@ -20,9 +20,7 @@ pub struct SoftThreshold<T> {
 
 impl<T: Real> SoftThreshold<T> {
     /// One threshold for all features or one for each.
-    ///
-    /// # Errors
-    /// When a threshold is negative or not finite, or none is given.
+    /// Fails when a threshold is negative or not finite, or none is given.
     pub fn new(thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
         Ok(Self { thresholds })

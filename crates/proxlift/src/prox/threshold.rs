@@ -1,14 +1,12 @@
 //! Thresholds: one for all features, or one per feature.
 
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// Refuses thresholds that are not finite or negative, or none at all.
 pub(super) fn validate<T: Real>(thresholds: &[T]) -> Result<()> {
-    if thresholds.is_empty() {
-        return Err(Error::invalid("no threshold given: give one, or one per feature"));
-    }
+    refuse!(thresholds.is_empty() => "no threshold given: give one, or one per feature");
     match thresholds.iter().find(|t| !(t.is_finite() && **t >= T::zero())) {
-        Some(bad) => Err(Error::invalid(format!("the threshold {bad} is not a finite number >= 0"))),
+        Some(bad) => Err(invalid!("the threshold {bad} is not a finite number >= 0")),
         None => Ok(()),
     }
 }

@@ -70,9 +70,7 @@ impl<T: Real> DualForwardBackward<T> {
     }
 
     /// Iterates from the present `u` until the rule in `params` says stop; the solution is then [`Self::x`].
-    ///
-    /// # Errors
-    /// When a length does not fit, a parameter is out of range, or the iterates blow up.
+    /// Fails when a length does not fit, a parameter is out of range, or the iterates blow up.
     pub fn solve(
         &mut self,
         op: &(impl LinearOperator<T> + ?Sized),

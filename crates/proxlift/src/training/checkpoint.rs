@@ -46,18 +46,13 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Writes the checkpoint to `path`, replacing what was there only once it is whole on the disk.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, |file| self.write(&mut BufWriter::new(file)).map_err(Error::io(path)))
     }
 
     /// Reads a checkpoint and checks every part of it.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
+    /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
@@ -92,7 +87,7 @@ impl Checkpoint {
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a checkpoint of proxlift";
         let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|e| Error::invalid(format!("{foreign}, or it is truncated or damaged ({e})")))?;
+            .map_err(|e| invalid!("{foreign}, or it is truncated or damaged ({e})"))?;
         let header = Header::read(bytes, "checkpoint", FORMAT, VERSION)?;
         let header = header.ok_or_else(|| Error::invalid(foreign))?;
         let (singles, doubles) = sort(&tensors)?;
@@ -130,7 +125,7 @@ impl Checkpoint {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::invalid(format!("the checkpoint holds {name}, which is no part of one"))
+    invalid!("the checkpoint holds {name}, which is no part of one")
 }
 
 type Named<T> = Vec<(String, T)>;
@@ -173,7 +168,7 @@ fn record_fields(record: &EpochRecord) -> BTreeMap<String, f64> {
 fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
     let field = |name: &str| {
         let value = fields.get(name).copied();
-        value.ok_or_else(|| Error::invalid(format!("the checkpoint does not say the {name} of its epoch")))
+        value.ok_or_else(|| invalid!("the checkpoint does not say the {name} of its epoch"))
     };
     Ok(EpochRecord {
         epoch: field("epoch")? as usize,

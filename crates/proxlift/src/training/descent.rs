@@ -12,9 +12,9 @@ use super::lifted::Lifted;
 use super::norms::TrackedNorms;
 use super::optimiser::{Descent, Optimiser, Rate, Schedule};
 use super::trainer::{Batch, Report, Snapshot, Trainer};
+use crate::Result;
 use crate::engine::{Engine, Gradients, ReverseRule};
 use crate::network::Network;
-use crate::{Error, Result};
 
 /// The rule that carries errors from layer to layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,9 +27,6 @@ pub enum Rule {
 
 impl Rule {
     /// Checks that its numbers are in range.
-    ///
-    /// # Errors
-    /// When they are not.
     pub fn validate(self) -> Result<()> {
         if let Self::Lifted(mu) = self { mu.validate() } else { Ok(()) }
     }
@@ -60,14 +57,11 @@ impl Mu {
     }
 
     /// Checks that it is a positive number.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn validate(self) -> Result<()> {
         if self.start.is_finite() && self.start > 0.0 {
             return Ok(());
         }
-        Err(Error::invalid(format!("mu is {}, but it must be above zero", self.start)))
+        Err(invalid!("mu is {}, but it must be above zero", self.start))
     }
 }
 
@@ -92,9 +86,6 @@ pub struct GradientDescent {
 
 impl GradientDescent {
     /// A trainer for `network`, whose filters fulfil the `constraint`.
-    ///
-    /// # Errors
-    /// When a setting is out of range, or the metric is not for this network.
     pub fn new(
         network: &Network<f32>,
         rule: Rule,

@@ -109,17 +109,11 @@ pub trait Observer {
         let _ = progress;
     }
 
-    /// An epoch is done.
-    ///
-    /// # Errors
-    /// Whatever keeps the observer from its work; the training ends with it.
+    /// An epoch is done. Fails with whatever keeps the observer from its work; the training ends with it.
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
 
     /// A [`Session`](super::Session) is about to write a checkpoint, and asks what is to be kept in it; none if it should
     /// not be written.
-    ///
-    /// # Errors
-    /// As [`Observer::epoch`].
     fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
         let _ = (record, network);
         Ok(Some(Notes::new()))
@@ -140,10 +134,8 @@ impl<F: FnMut(&EpochRecord)> Observer for F {
 }
 
 /// Trains `network` from epoch `first.epoch` on (a record of zeros at the start) to the end of the plan.
-///
-/// # Errors
-/// When the patches do not fit the network, the training diverges ([`Error::Diverged`], at the first batch that shows
-/// it), or the observer fails.
+/// Fails when the patches do not fit the network, the training diverges ([`Error::Diverged`], at the first batch that
+/// shows it), or the observer fails.
 pub fn train(
     engine: &dyn Engine<f32>,
     network: &mut Network<f32>,

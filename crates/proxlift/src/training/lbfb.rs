@@ -9,7 +9,7 @@ use super::lifted::Lifted;
 use super::norms::TrackedNorms;
 use super::optimiser::Metric;
 use super::optimiser::gauss_newton::{GaussNewton, OBSERVE_EVERY};
-use super::options::{Auxiliary, Options, Order, ThetaSteps, UStep};
+use super::options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
 use super::trainer::{Batch, Report, Snapshot, Trainer};
 use crate::Result;
 use crate::engine::Engine;
@@ -43,9 +43,7 @@ pub struct LbFb {
 
 impl LbFb {
     /// A trainer for `network` on a set of `samples`.
-    ///
-    /// # Errors
-    /// When the options are out of range, contradict each other, or are not for this network.
+    /// Fails when the options are out of range, contradict each other, or are not for this network.
     pub fn new(network: &Network<f32>, options: Options, samples: usize, seed: u64) -> Result<Self> {
         options.validate(network)?;
         let metric = match options.metric {
@@ -57,8 +55,8 @@ impl LbFb {
         let beta = Backtracking { step: FIRST_STEP, grow: STEP_GROWTH, ..Backtracking::default() };
         // The curvature of q is 1, so that no step of a single block above 1 keeps the majorant.
         let gamma = match options.order {
-            Order::Sweep => Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() },
-            Order::Simultaneous => Backtracking { step: 0.25, ..Backtracking::default() },
+            BlockOrder::Sweep => Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() },
+            BlockOrder::Simultaneous => Backtracking { step: 0.25, ..Backtracking::default() },
         };
         Ok(Self {
             options,
@@ -168,8 +166,8 @@ impl Trainer for LbFb {
         blocks.report.energy_before = Some(blocks.energy().total());
         for iteration in 0..inner {
             match order {
-                Order::Simultaneous => self.simultaneous(&mut blocks),
-                Order::Sweep => {
+                BlockOrder::Simultaneous => self.simultaneous(&mut blocks),
+                BlockOrder::Sweep => {
                     if iteration > 0 && auxiliary == Auxiliary::Anchored {
                         blocks.lifted.anchor(engine, blocks.network);
                     }

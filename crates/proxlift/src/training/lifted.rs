@@ -78,9 +78,6 @@ impl<T: Real> std::ops::DerefMut for Lifted<T> {
 
 impl<T: Real> Lifted<T> {
     /// Memory for a batch, with all `u` zero.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
         network.check_pair(&z, &x)?;
         let pass = Pass::new(network, z)?;
@@ -88,9 +85,6 @@ impl<T: Real> Lifted<T> {
     }
 
     /// The `kept` memory of an earlier batch if it fits these images, with them in it, else new memory.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
     pub fn reuse(kept: Option<Self>, network: &Network<T>, z: &Field<T>, x: &Field<T>) -> Result<Self> {
         let shape = |field: &Field<T>| (field.samples(), field.grid());
         match kept {
@@ -252,9 +246,7 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `dE` by the knots and slopes of layer `k`, summed over the batch; `u` is held.
-    ///
-    /// # Panics
-    /// When the layer's activation is not piecewise linear.
+    /// Panics when the layer's activation is not piecewise linear.
     pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> PiecewiseGradient<T> {
         let functions = network.activation[k - 1].piecewise().expect("a learned activation");
         let mut gradient = functions.zero_gradient();

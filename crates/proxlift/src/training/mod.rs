@@ -7,12 +7,12 @@ pub mod constraint;
 pub mod descent;
 pub mod driver;
 pub mod feedforward;
-pub mod grid;
 pub mod lbfb;
 pub mod lifted;
 mod norms;
 pub mod optimiser;
 pub mod options;
+pub mod rate_search;
 pub mod session;
 pub mod setup;
 pub mod trainer;
@@ -21,12 +21,12 @@ pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
 pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
-pub use grid::{Trial, best_trial, search_rates};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted};
 pub use norms::TrackedNorms;
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
-pub use options::{Auxiliary, Options, Order, ThetaSteps, UStep};
+pub use options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
+pub use rate_search::{Trial, best_trial, search_rates};
 pub use session::{Ended, Session};
 pub use setup::{
     Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Setting, Settings, Start, StepRule,

@@ -37,9 +37,6 @@ impl TrackedNorms {
     }
 
     /// Continues from [`Self::save`].
-    ///
-    /// # Errors
-    /// When the snapshot is of another network.
     pub fn restore(&mut self, state: &Snapshot) -> Result<()> {
         let count = self.norms.vectors().count();
         let kept = (1..=count).map(|k| state.array(&format!("norm_{k}"))).collect::<Result<Vec<_>>>()?;

@@ -12,8 +12,8 @@ use proxlift::field::Field;
 use proxlift::network::{Architecture, Network};
 use proxlift::random::{Purpose, stream, unit};
 use proxlift::training::{
-    Auxiliary, Batch, Constraint, Descent, GradientDescent, LbFb, Metric, Mu, Options, Order, Rate, Rule,
-    Schedule, Snapshot, ThetaSteps, Trainer, UStep,
+    Auxiliary, Batch, BlockOrder, Constraint, Descent, GradientDescent, LbFb, Metric, Mu, Options, Rate,
+    Rule, Schedule, Snapshot, ThetaSteps, Trainer, UStep,
 };
 
 const SAMPLES: usize = 6;
@@ -46,7 +46,7 @@ fn batch() -> Batch {
 const SWEEP: Options = Options {
     mu: Mu { start: 1.0, schedule: Schedule::Constant },
     auxiliary: Auxiliary::Anchored,
-    order: Order::Sweep,
+    order: BlockOrder::Sweep,
     metric: Metric::Euclidean,
     theta_steps: ThetaSteps::Layer,
     u_step: UStep::Closed,

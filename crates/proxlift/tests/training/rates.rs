@@ -98,7 +98,7 @@ fn every_parameter_moves_in_every_rule_and_metric() {
 fn every_filter_moves_in_every_order_of_blocks_that_is_accepted() {
     let (engine, batch) = (Cpu::new(), batch());
     let (mut accepted, mut refused) = (0, 0);
-    let orders = [Order::Sweep, Order::Simultaneous];
+    let orders = [BlockOrder::Sweep, BlockOrder::Simultaneous];
     let metrics = [Metric::Euclidean, Metric::Diagonal, Metric::GaussNewton];
     let u_steps = [UStep::Closed, UStep::Backtracked, UStep::Minimiser];
     for (order, metric) in orders.into_iter().flat_map(|order| metrics.map(|metric| (order, metric))) {
@@ -115,7 +115,7 @@ fn every_filter_moves_in_every_order_of_blocks_that_is_accepted() {
                 accepted += 1;
                 let mut network = start.clone();
                 // Where u is kept and all blocks move at once, the error takes a batch for each layer.
-                let steps = if order == Order::Simultaneous { DEPTH + 1 } else { 1 };
+                let steps = if order == BlockOrder::Simultaneous { DEPTH + 1 } else { 1 };
                 (0..steps).for_each(|_| drop(trainer.step(&engine, &mut network, &batch, 0.0).unwrap()));
                 for (k, (after, before)) in network.theta.iter().zip(&start.theta).enumerate() {
                     assert!(after != before, "{options}: theta_{k} stands still after {steps} batches");

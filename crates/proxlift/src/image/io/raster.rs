@@ -44,9 +44,7 @@ impl Raster {
     }
 
     /// Rounds a picture to its depth, clipping what lies outside `[0, 1]` unless that is float.
-    ///
-    /// # Errors
-    /// When a value is not finite, or alpha has not one value for each pixel.
+    /// Fails when a value is not finite, or alpha has not one value for each pixel.
     pub fn of_picture(picture: &Picture) -> Result<Self> {
         picture.check()?;
         Ok(Self::rounded(picture, picture.depth))
@@ -129,10 +127,7 @@ impl Raster {
         &self.samples
     }
 
-    /// The colours of a rectangle.
-    ///
-    /// # Panics
-    /// When it is empty or not inside the picture.
+    /// The colours of a rectangle. Panics when it is empty or not inside the picture.
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image {
         let (channels, count, width) = (self.channels.count(), self.samples_per_pixel(), self.width);
         assert!(rows.end <= self.height && columns.end <= width, "the crop is not inside the picture");
@@ -147,10 +142,7 @@ impl Raster {
     }
 
     /// Replaces the colours of the rectangle at `(y, x)`, rounding `image` to the depth and clipping what lies outside
-    /// it; alpha stays.
-    ///
-    /// # Panics
-    /// When the image has other channels or does not fit there.
+    /// it; alpha stays. Panics when the image has other channels or does not fit there.
     pub fn put(&mut self, (y, x): (usize, usize), image: &Image) {
         let (count, width) = (self.samples_per_pixel(), self.width);
         assert!(
@@ -177,9 +169,6 @@ impl Raster {
     }
 
     /// Replaces the rows from `y` on by what [`Raster::rows`] gave.
-    ///
-    /// # Panics
-    /// When they are of another picture or too many.
     pub fn put_rows(&mut self, y: usize, rows: &Self) {
         assert_eq!((self.width, self.samples_per_pixel()), (rows.width, rows.samples_per_pixel()));
         let start = y * self.width * self.samples_per_pixel();

@@ -25,9 +25,6 @@ use rayon::prelude::*;
 pub(crate) const OBSERVE_EVERY: u64 = 10;
 
 /// Refuses networks whose blocks have other Jacobians than those written here.
-///
-/// # Errors
-/// When the network is not the paper's.
 pub(crate) fn check(network: &Network<f32>) -> Result<()> {
     let clips = network.activation.iter().all(|s| s.piecewise().is_some());
     if network.is_plain() && clips && !network.learns_activations() {

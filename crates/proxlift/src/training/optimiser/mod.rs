@@ -20,10 +20,10 @@ pub use rate::{Rate, Schedule};
 
 use super::lifted::Lifted;
 use super::trainer::Snapshot;
+use crate::Result;
 use crate::engine::Gradients;
 use crate::named::named;
 use crate::network::Network;
-use crate::{Error, Result};
 use gauss_newton::GaussNewton;
 use moments::Moments;
 
@@ -56,22 +56,17 @@ pub struct Descent {
 
 impl Descent {
     /// Checks that the numbers are in range, and the metric is for this network.
-    ///
-    /// # Errors
-    /// When they are not.
     pub fn validate(&self, network: &Network<f32>) -> Result<()> {
         if self.metric == Metric::GaussNewton {
             gauss_newton::check(network)?;
         }
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&share) {
-                return Err(Error::invalid(format!("the {name} is {share}, but it must be in [0, 1[")));
-            }
+            refuse!(!(0.0..1.0).contains(&share) => "the {name} is {share}, but it must be in [0, 1[");
         }
         if self.rate.start.is_finite() && self.rate.start > 0.0 {
             return Ok(());
         }
-        Err(Error::invalid(format!("the rate is {}, but it must be above zero", self.rate.start)))
+        Err(invalid!("the rate is {}, but it must be above zero", self.rate.start))
     }
 }
 
@@ -97,9 +92,6 @@ pub struct Optimiser {
 
 impl Optimiser {
     /// For the parameters of `network`; `seed` draws the pixels at which a Gauss-Newton matrix is observed.
-    ///
-    /// # Errors
-    /// When the settings are out of range, or the metric is not for this network.
     pub fn new(network: &Network<f32>, descent: Descent, seed: u64) -> Result<Self> {
         descent.validate(network)?;
         let gauss_newton = descent.metric == Metric::GaussNewton;
@@ -151,9 +143,6 @@ impl Optimiser {
     }
 
     /// Continues from [`Self::save`].
-    ///
-    /// # Errors
-    /// When the snapshot is of another optimiser or network.
     pub fn restore(&mut self, state: &Snapshot) -> Result<()> {
         self.moments.restore(state)?;
         self.gauss_newton.iter_mut().try_for_each(|metric| metric.restore(state))

@@ -54,9 +54,6 @@ impl Method {
     }
 
     /// Checks that it can train `network`.
-    ///
-    /// # Errors
-    /// When it cannot.
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
         match self {
             Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),
@@ -65,9 +62,6 @@ impl Method {
     }
 
     /// The trainer, for `samples` patches.
-    ///
-    /// # Errors
-    /// When it cannot train `network`.
     pub(super) fn trainer(
         &self,
         network: &Network<f32>,

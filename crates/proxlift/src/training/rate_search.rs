@@ -22,9 +22,6 @@ pub struct Trial {
 ///
 /// Returns all trials in the order of `rates`, or nothing if the search was stopped. A training that diverges is a
 /// trial without a loss.
-///
-/// # Errors
-/// Whatever else `train` or `finished` fails with.
 pub fn search_rates(
     rates: &[f64],
     done: Vec<Trial>,
@@ -51,9 +48,6 @@ pub fn search_rates(
 }
 
 /// The trial with the least loss.
-///
-/// # Errors
-/// When all diverged.
 pub fn best_trial(trials: &[Trial]) -> Result<&Trial> {
     let finite = trials.iter().filter_map(|trial| Some((trial, trial.loss?)));
     let best = finite.min_by(|a, b| a.1.total_cmp(&b.1));
