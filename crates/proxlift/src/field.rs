@@ -291,34 +291,3 @@ fn load_planes<T: Real>(grid: Grid, planar: &[T], data: &mut [T]) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn planar_round_trip_keeps_gaps_zero() {
-        let grid = Grid::new(3, 5, 2).unwrap();
-        let planar: Vec<f32> = (1..=60).map(|i| i as f32).collect();
-        let field = Field::from_planar(2, 2, grid, &planar).unwrap();
-        assert_eq!(field.to_planar(), planar);
-        assert_eq!(field.data().iter().filter(|&&x| x == 0.0).count(), field.data().len() - 60);
-        assert_eq!(field.at(1, 0, 2, 4), 45.0);
-        assert_eq!(field.at(1, 0, 2, 5), 0.0);
-        assert_eq!(field.at(1, 0, -1, 0), 0.0);
-    }
-
-    #[test]
-    fn a_batch_starts_on_a_cache_line_also_when_cloned() {
-        let field = Field::<f32>::zeros(1, 1, Grid::new(1, 1, 1).unwrap());
-        assert_eq!(field.data().as_ptr() as usize % 64, 0);
-        assert_eq!(field.clone().data().as_ptr() as usize % 64, 0);
-    }
-
-    #[test]
-    fn empty_images_and_wrong_counts_are_refused() {
-        assert!(Grid::new(0, 4, 1).unwrap_err().to_string().contains("at least one pixel"));
-        let grid = Grid::new(2, 2, 1).unwrap();
-        assert!(Field::from_planar(1, 1, grid, &[0.0f32; 3]).is_err());
-    }
-}

@@ -102,19 +102,3 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
 pub fn norm_squared<T: Real>(a: &[T]) -> f64 {
     sum1(a, |a| a.to_double() * a.to_double())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_take_every_entry_once() {
-        for len in [0usize, 1, 7, 8, 9, 16, 23] {
-            let a: Vec<f32> = (0..len).map(|i| i as f32 + 1.0).collect();
-            let plain: f64 = a.iter().map(|&a| f64::from(a)).sum();
-            assert_eq!(sum1(&a, f64::from), plain);
-            assert_eq!(sum2(&a, &a, |a, b| f64::from(a + b)), 2.0 * plain);
-            assert_eq!(sum3(&a, &a, &a, |a, b, c| f64::from(a + b + c)), 3.0 * plain);
-        }
-    }
-}

@@ -86,22 +86,3 @@ impl Model {
         Self::load(name)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_model_is_for_its_pictures_and_knows_its_noise() {
-        for built_in in BuiltIn::ALL {
-            assert_eq!(BuiltIn::named(built_in.name()), Some(built_in));
-            for channels in [Channels::Grey, Channels::Rgb] {
-                let model = built_in.model(channels);
-                assert_eq!(model.network.architecture().channels, channels.count());
-                assert!(model.sigma > 0.0, "{built_in:?} {channels:?}");
-                assert_eq!(Model::from_bytes(built_in.bytes(channels)).unwrap(), *model);
-            }
-        }
-        assert_eq!(BuiltIn::named("huge"), None);
-    }
-}

@@ -56,29 +56,3 @@ fn cosine(n: usize, p: usize, i: usize) -> f64 {
     let scale = if p == 0 { 1.0 } else { 2.0 } / n as f64;
     scale.sqrt() * (std::f64::consts::PI * (2 * i + 1) as f64 * p as f64 / (2 * n) as f64).cos()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::operator::{Convolution, LinearOperator};
-
-    #[test]
-    fn all_cosines_but_the_constant_make_a_frame_that_takes_the_mean_away() {
-        for (features, kernel, channels) in [(8, 3, 1), (24, 5, 1), (24, 3, 3)] {
-            let architecture = Architecture { depth: 2, features, kernel, channels };
-            let network = Network::<f64>::cosines(architecture, 0.1, 1).unwrap();
-            let side = 4 * kernel;
-            let l = Convolution::new(&network.theta[1], side, side).unwrap();
-            let mut x = vec![0.0; l.domain_len()];
-            let middle = side * side / 2 + side / 2;
-            x[middle] = 1.0;
-            let (mut u, mut y) = (vec![0.0; l.range_len()], x.clone());
-            l.apply(&x, &mut u);
-            l.adjoint(&u, &mut y);
-            // L* L = I - (the mean over windows, twice): at the middle 1 - 1 / k^2.
-            let expected = 1.0 - 1.0 / (kernel * kernel) as f64;
-            assert!((y[middle] - expected).abs() < 1e-12, "{features} {kernel}: {}", y[middle]);
-            assert!(y.iter().take(side * side).sum::<f64>().abs() < 1e-12);
-        }
-    }
-}

@@ -112,23 +112,3 @@ fn add_horizontal_adjoint<T: Real>(dx: &[T], out: &mut [T]) {
     }
     out[inner] += last;
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_of_a_small_image() {
-        let d = FiniteDifferences::new(1, 2, 3).unwrap();
-        let mut y = [f64::NAN; 12];
-        d.apply(&[1.0, 4.0, 9.0, 2.0, 6.0, 12.0], &mut y);
-        assert_eq!(y, [3.0, 5.0, 0.0, 4.0, 6.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0]);
-    }
-
-    #[test]
-    fn refuses_empty_images() {
-        for (c, h, w) in [(0, 1, 1), (1, 0, 1), (1, 1, 0)] {
-            assert!(FiniteDifferences::new(c, h, w).is_err());
-        }
-    }
-}

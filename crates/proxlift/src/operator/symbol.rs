@@ -128,30 +128,3 @@ fn product(a: &[(f64, f64)], b: &[(f64, f64)], n: usize, out: &mut [(f64, f64)])
         });
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn known_symbols() {
-        // The forward difference along x has the symbol exp(i w) - 1 and the norm 2.
-        let mut difference = Filters::<f64>::zeros(1, 1, 3).unwrap();
-        difference.weights_mut()[4] = -1.0;
-        difference.weights_mut()[5] = 1.0;
-        let norm = convolution_norm_bound(&difference, 64).unwrap();
-        assert!((norm.lower - 2.0).abs() < 1e-12 && norm.upper > 2.0 && norm.upper < 2.01, "{norm:?}");
-        // Kernels of one tap: the singular values of the matrix itself; here (3, 1) and (sqrt 2, sqrt 2).
-        for (matrix, expected) in [([2.0, 1.0, 1.0, 2.0], 3.0), ([1.0, -1.0, 1.0, 1.0], 2f64.sqrt())] {
-            let filters = Filters::new(2, 2, 1, matrix.to_vec()).unwrap();
-            let norm = convolution_norm_bound(&filters, 1).unwrap();
-            assert!((norm.lower - expected).abs() < 1e-12 && norm.upper == norm.lower, "{norm:?}");
-        }
-        assert_eq!(convolution_norm_bound(&Filters::<f32>::zeros(2, 3, 3).unwrap(), 8).unwrap().upper, 0.0);
-    }
-
-    #[test]
-    fn refuses_a_coarse_grid() {
-        assert!(convolution_norm_bound(&Filters::<f64>::zeros(1, 1, 3).unwrap(), 4).is_err());
-    }
-}

@@ -113,34 +113,3 @@ impl<T: Real> Prox<T> for BoxClip<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clips_each_plane_by_its_own_bounds() {
-        let clip = BoxClip::symmetric(vec![1.0, 0.5]).unwrap();
-        let mut v = [2.0, -3.0, 0.25, -0.75];
-        clip.prox_in_place(7.0, &mut v);
-        assert_eq!(v, [1.0, -1.0, 0.25, -0.5]);
-        assert_eq!(clip.value(&v), 0.0);
-        assert_eq!(clip.value(&[1.1, 0.0, 0.0, 0.0]), f64::INFINITY);
-        assert_eq!(clip.conjugate_value(&[2.0, -1.0, 2.0, 0.0]), 4.0);
-        assert!(BoxClip::symmetric(vec![1.0f32]).unwrap().value(&[f32::NAN]).is_infinite());
-    }
-
-    #[test]
-    fn refuses_empty_boxes() {
-        assert!(BoxClip::interval(vec![1.0], vec![0.0]).is_err());
-        assert!(BoxClip::interval(vec![0.0], vec![f64::INFINITY]).is_err());
-        assert!(BoxClip::interval(vec![0.0, 0.0], vec![1.0]).is_err());
-        assert!(BoxClip::symmetric(vec![-1.0]).is_err());
-    }
-
-    #[test]
-    #[should_panic(expected = "3 entries")]
-    fn panics_when_the_planes_do_not_fit() {
-        BoxClip::symmetric(vec![1.0, 0.5]).unwrap().prox_in_place(1.0, &mut [0.0; 3]);
-    }
-}

@@ -120,28 +120,3 @@ impl<T: Real> Block<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_cover_every_entry_once() {
-        for (planes, size, pixels) in [(1, 1, 1), (4, 2, 255), (6, 3, 257), (6, 6, 600), (2, 1, 256)] {
-            let groups = Groups::new(planes, size, vec![1.0]).unwrap();
-            let mut seen = vec![0; planes * pixels];
-            for block in groups.blocks(seen.len()) {
-                block.ranges().for_each(|range| seen[range].iter_mut().for_each(|seen| *seen += 1));
-            }
-            assert!(seen.iter().all(|&seen| seen == 1));
-        }
-    }
-
-    #[test]
-    fn refuses_groups_that_do_not_fit() {
-        for (planes, size, thresholds) in [(3, 2, 1), (0, 1, 1), (2, 0, 1), (4, 2, 3), (4, 2, 4)] {
-            assert!(Groups::new(planes, size, vec![1.0; thresholds]).is_err());
-        }
-        assert!(Groups::new(4, 2, vec![1.0, f64::NAN]).is_err());
-    }
-}

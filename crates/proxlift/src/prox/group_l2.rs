@@ -117,25 +117,3 @@ impl<T: Real> Prox<T> for GroupL2<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shrinks_whole_groups() {
-        let norm = GroupL2::new(2, 2, vec![0.5]).unwrap();
-        let mut v = [3.0, 0.3, 4.0, 0.4];
-        assert_eq!(norm.value(&v), 2.75);
-        norm.prox_in_place(5.0, &mut v);
-        assert_eq!(v, [1.5, 0.0, 2.0, 0.0]);
-    }
-
-    #[test]
-    fn zero_is_no_problem() {
-        let norm = GroupL2::new(2, 2, vec![0.0]).unwrap();
-        let mut v = [0.0, 1.0, 0.0, 2.0];
-        norm.prox_in_place(1.0, &mut v);
-        assert_eq!(v, [0.0, 1.0, 0.0, 2.0]);
-    }
-}

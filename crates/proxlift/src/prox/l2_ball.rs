@@ -101,24 +101,3 @@ impl<T: Real> Prox<T> for L2Ball<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn projects_each_pixel_of_each_group() {
-        let ball = L2Ball::new(4, 2, vec![1.0, 10.0]).unwrap();
-        // Two pixels: (3, 4) and (0.3, 0.4) in the first group, (3, 4) and (0, 20) in the second.
-        let mut v = [3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0];
-        ball.prox_in_place(5.0, &mut v);
-        assert!(
-            v.iter()
-                .zip([0.6, 0.3, 0.8, 0.4, 3.0, 0.0, 4.0, 10.0])
-                .all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15)
-        );
-        assert_eq!(ball.value(&v), 0.0);
-        assert_eq!(ball.value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]), f64::INFINITY);
-        assert!((ball.conjugate_value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]) - 255.5).abs() < 1e-12);
-    }
-}

@@ -115,19 +115,3 @@ impl<T: Real> Prox<T> for SoftThreshold<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shrinks_each_plane_by_its_own_threshold() {
-        let soft = SoftThreshold::new(vec![1.0, 0.5]).unwrap();
-        let mut v = [3.0, -1.5, 0.75, -3.0];
-        soft.prox_in_place(2.0, &mut v);
-        assert_eq!(v, [1.0, 0.0, 0.0, -2.0]);
-        assert_eq!(soft.value(&[1.0, -1.0, 2.0, -4.0]), 5.0);
-        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.5, 0.0]), 0.0);
-        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.6, 0.0]), f64::INFINITY);
-    }
-}

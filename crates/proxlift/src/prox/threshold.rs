@@ -26,16 +26,3 @@ pub(super) fn plane_len(len: usize, count: usize) -> usize {
     assert!(len.is_multiple_of(count), "a field of {len} entries can't be split into {count} features");
     (len / count).max(1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refuses_what_is_no_threshold() {
-        for bad in [&[][..], &[-0.1], &[f64::NAN], &[0.1, f64::INFINITY]] {
-            assert!(validate(bad).is_err(), "{bad:?}");
-        }
-        assert!(validate(&[0.0, 0.1]).is_ok());
-    }
-}

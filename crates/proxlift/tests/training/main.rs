@@ -1,7 +1,9 @@
 //! What the trainers promise, on one small batch: norms that are right from the first step on, an energy that falls,
 //! majorants that hold, parameters that all move.
 
+mod backtracking;
 mod energy;
+mod kronecker;
 mod lbfb;
 mod majorants;
 mod norms;
