@@ -4,14 +4,11 @@
 //! where a number was not finite. Tests assert thresholds; a new operator or penalty is run through the same ones.
 //! All is drawn from the given seed, so that a failure can be seen twice.
 
-use rand_distr::{Distribution, StandardNormal};
-
-use crate::Real;
-use crate::engine::Engine;
 use crate::field::{Field, Grid};
 use crate::operator::{Filters, LinearOperator};
-use crate::prox::Prox;
 use crate::real::{dot, norm_squared, sum2};
+use crate::{Real, engine::Engine, prox::Prox};
+use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normal numbers from a seed: the fields the laws are tried on.
 pub fn random_field<T: Real>(len: usize, seed: u64) -> Vec<T> {

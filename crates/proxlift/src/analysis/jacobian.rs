@@ -12,12 +12,8 @@
 //!
 //! Its norm ([`spectral_norm`](crate::operator::spectral_norm)) is the Lipschitz constant of the network near `z`.
 
-use crate::engine::Engine;
 use crate::engine::pass::{self, Backward, Carried, Nonlinearity, Own, Pass};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::LinearOperator;
-use crate::{Real, Result};
+use crate::{Real, Result, engine::Engine, field::Field, network::Network, operator::LinearOperator};
 
 /// The derivative of `x^ = G(z)` at one image. Vectors are planar, `[channel][y][x]`.
 pub struct Jacobian<'a, T: Real> {

@@ -17,8 +17,7 @@
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
 use crate::network::{LayerMemory, Network};
-use crate::operator::convolution_norm_bound;
-use crate::{Real, Result};
+use crate::{Real, Result, operator::convolution_norm_bound};
 use rayon::prelude::*;
 
 /// Frequencies along each axis at which norms are taken: within 0.12 % of the truth for 3x3 kernels.

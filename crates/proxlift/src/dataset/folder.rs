@@ -1,7 +1,6 @@
 //! The images of a folder.
 
-use crate::image::io::Format;
-use crate::{Error, Result};
+use crate::{Error, Result, image::io::Format};
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 

@@ -1,15 +1,12 @@
 //! Random patches with noise.
 
-use std::sync::Arc;
-
+use super::ImageSet;
+use crate::image::noise::{add_gaussian_in_place, check_sigma};
+use crate::random::{Purpose, below, stream};
+use crate::{Result, image::symmetry::Symmetry};
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
-
-use super::ImageSet;
-use crate::Result;
-use crate::image::noise::{add_gaussian_in_place, check_sigma};
-use crate::image::symmetry::Symmetry;
-use crate::random::{Purpose, below, stream};
+use std::sync::Arc;
 
 /// Which patches to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]

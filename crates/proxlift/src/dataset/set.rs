@@ -1,15 +1,10 @@
 //! Clean images in memory.
 
-use std::path::{Path, PathBuf};
-
+use super::{folder::images_below, synthetic};
+use crate::image::{Channels, Image, io};
+use crate::{Error, Result, random::Purpose};
 use rayon::prelude::*;
-
-use super::folder::images_below;
-use super::synthetic;
-use crate::image::io;
-use crate::image::{Channels, Image};
-use crate::random::Purpose;
-use crate::{Error, Result};
+use std::path::{Path, PathBuf};
 
 /// A set of clean images, all grey or all RGB, of any sizes.
 #[derive(Clone, Debug)]

@@ -5,13 +5,9 @@
 //! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
 
 use super::variation;
-use crate::error::check_not_negative;
-use crate::image::Channels;
 use crate::model::{BuiltIn, Model};
-use crate::network::Network;
-use crate::{Error, Result};
-use std::borrow::Cow;
-use std::sync::Arc;
+use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
+use std::{borrow::Cow, sync::Arc};
 
 /// What removes noise.
 #[derive(Clone)]

@@ -29,13 +29,12 @@ mod variation;
 pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
 
-use crate::Result;
 use crate::engine::{SharedEngine, standard};
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
-use crate::network::Network;
+use crate::{Result, network::Network};
 use method::Method;
 use pixels::Pixels;
 use rayon::prelude::*;

@@ -1,8 +1,7 @@
 //! The noise level that a picture is denoised for.
 
 use super::pixels::Pixels;
-use crate::evaluation::noise_level;
-use crate::image::Image;
+use crate::{evaluation::noise_level, image::Image};
 use std::fmt;
 
 /// The noise level that a picture is denoised for.

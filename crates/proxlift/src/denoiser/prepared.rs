@@ -3,16 +3,9 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
-use super::method::Work;
-use super::noise::Noise;
-use super::pixels::Pixels;
-use super::variation;
+use super::{method::Work, noise::Noise, pixels::Pixels, variation};
 use crate::engine::{Cut, Engine, Tiles};
-use crate::field::Field;
-use crate::image::Image;
-use crate::image::io::Raster;
-use crate::network::Network;
-use crate::{Error, Result};
+use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Told how many tiles are done, and of how many; ends the work if it breaks.

@@ -37,15 +37,10 @@ pub(super) fn denoise(noisy: &Image, lambda: f32) -> Result<Image> {
 /// Refuses what there is no memory for.
 pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) -> Result<()> {
     let bytes = BYTES * channels.count() * height * width;
-    if bytes <= MOST {
-        return Ok(());
-    }
-    Err(invalid!(
+    refuse!(bytes > MOST =>
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
-         {:.1} GB: use a network, or cut the picture",
-        bytes as f64 / 1e9,
-        MOST as f64 / 1e9
-    ))
+         {:.1} GB: use a network, or cut the picture", bytes as f64 / 1e9, MOST as f64 / 1e9);
+    Ok(())
 }
 
 #[cfg(test)]

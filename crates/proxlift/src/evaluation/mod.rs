@@ -14,17 +14,11 @@ pub use score::{Score, mean_psnr};
 pub use ssim::ssim;
 pub use summary::Summary;
 
-use crate::Result;
-use crate::image::Image;
+use crate::{Result, image::Image};
 
 fn check_same_shape(clean: &Image, estimate: &Image) -> Result<()> {
-    if clean.shape() == estimate.shape() {
-        return Ok(());
-    }
     let size = |i: &Image| format!("{} x {} pixels with {} channels", i.width(), i.height(), i.channels());
-    Err(invalid!(
-        "images to compare must have one shape: the clean one has {}, the estimate {}",
-        size(clean),
-        size(estimate)
-    ))
+    refuse!(clean.shape() != estimate.shape() =>
+        "images to compare must have one shape: the clean one has {}, the estimate {}", size(clean), size(estimate));
+    Ok(())
 }

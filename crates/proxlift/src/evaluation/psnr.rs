@@ -1,10 +1,8 @@
 //! Peak signal-to-noise ratio.
 
-use rayon::prelude::*;
-
 use super::check_same_shape;
-use crate::Result;
-use crate::image::Image;
+use crate::{Result, image::Image};
+use rayon::prelude::*;
 
 /// What counts as white.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,7 @@
 //! The scores of an estimate, all at once.
 
 use super::{Peak, Summary, psnr, ssim};
-use crate::Result;
-use crate::image::Image;
+use crate::{Result, image::Image};
 use rayon::prelude::*;
 
 /// The scores of one estimate.

@@ -4,11 +4,9 @@
 //! structural similarity", IEEE TIP 13(4), 2004: Gaussian window of standard deviation 1.5 and 11 x 11 taps,
 //! `K1 = 0.01`, `K2 = 0.03`, averaged over the pixels whose window lies inside the image.
 
-use rayon::prelude::*;
-
 use super::{Peak, check_same_shape};
-use crate::Result;
-use crate::image::Image;
+use crate::{Result, image::Image};
+use rayon::prelude::*;
 
 const TAPS: usize = 11;
 const SIGMA: f64 = 1.5;

@@ -1,8 +1,7 @@
 //! Scores over a set of images.
 
-use std::fmt;
-
 use crate::Result;
+use std::fmt;
 
 /// Mean and standard deviation.
 ///

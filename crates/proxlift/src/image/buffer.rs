@@ -97,11 +97,6 @@ impl Image {
         &mut self.data
     }
 
-    /// Gives the buffer back.
-    pub fn into_data(self) -> Vec<f32> {
-        self.data
-    }
-
     /// The plane of channel `c`.
     pub fn plane(&self, c: usize) -> &[f32] {
         &self.data[c * self.pixels()..(c + 1) * self.pixels()]

@@ -1,12 +1,10 @@
 //! White Gaussian noise, the same bits for the same seed.
 
+use super::Image;
+use crate::random::{Purpose, stream};
+use crate::{Result, error::check_not_negative};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-
-use super::Image;
-use crate::Result;
-use crate::error::check_not_negative;
-use crate::random::{Purpose, stream};
 
 /// `z = x + sigma * n` with `n` standard normal, not clipped.
 ///
@@ -43,10 +41,7 @@ pub fn check_sigma(sigma: f64) -> Result<()> {
 /// [`check_sigma`] for images where white is 1; refuses a level that is meant for another scale, too.
 pub fn check_sigma_below_white(sigma: f64) -> Result<()> {
     check_sigma(sigma)?;
-    if sigma <= 1.0 {
-        return Ok(());
-    }
-    Err(invalid!(
-        "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255"
-    ))
+    refuse!(sigma > 1.0 =>
+        "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255");
+    Ok(())
 }

@@ -3,11 +3,8 @@
 //! Each comes in two versions, for grey and for colour pictures. They are the files of `crates/proxlift/models`, as
 //! `proxlift train` wrote them; their provenance says how.
 
-use crate::image::Channels;
-use crate::model::Model;
-use crate::{Error, Result};
-use std::path::Path;
-use std::sync::OnceLock;
+use crate::{Error, Result, image::Channels, model::Model};
+use std::{path::Path, sync::OnceLock};
 
 /// A built-in model.
 ///

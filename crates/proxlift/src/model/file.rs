@@ -5,15 +5,11 @@
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
 
-use super::tensors::{Header, Numbers, metadata_of, write_tensors};
-use crate::image::io::write_atomically;
-use crate::image::noise::check_sigma;
-use crate::network::Network;
-use crate::{Error, Result};
+use super::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
+use crate::{Error, Result, image::io::write_atomically, image::noise::check_sigma, network::Network};
 use safetensors::{Dtype, SafeTensors};
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// The newest version of the format.
 const VERSION: u32 = 3;
@@ -104,6 +100,7 @@ impl Model {
 /// The tensor `name`, which must be `f32`.
 fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
     let Ok(view) = tensors.tensor(name) else { return Ok(None) };
-    refuse!(view.dtype() != Dtype::F32 => "the tensor {name} is {:?}, but F32 is needed", view.dtype());
-    Ok(Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
+    let dtype = view.dtype();
+    refuse!(dtype != Dtype::F32 => "the tensor {name} is {dtype:?}, but F32 is needed");
+    Ok(Some(singles(&view)))
 }

@@ -2,7 +2,7 @@
 
 use crate::network::{Architecture, Network};
 use crate::{Error, Result};
-use safetensors::SafeTensors;
+use safetensors::{SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -33,6 +33,11 @@ impl Numbers<'_> {
             Self::Single(values) => values.iter().try_for_each(|v| to.write_all(&v.to_le_bytes())),
         }
     }
+}
+
+/// The numbers of a tensor in single precision.
+pub(crate) fn singles(view: &TensorView<'_>) -> Vec<f32> {
+    view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 /// Text in the header of a file.

@@ -4,9 +4,8 @@
 //! are [`PiecewiseLinear`]; every other prox can stand in their place. A prox becomes an activation by one line in
 //! `activations!` below.
 
-use crate::field::Field;
 use crate::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field};
 use rayon::prelude::*;
 
 macro_rules! activations {

@@ -1,7 +1,6 @@
 //! The sizes of a network, and what follows from them alone.
 
-use crate::Result;
-use crate::field::Grid;
+use crate::{Result, field::Grid};
 
 /// The sizes of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -5,8 +5,7 @@
 //! out (filters of zero mean); features beyond the others start at random, small.
 
 use super::{Architecture, Network};
-use crate::operator::Filters;
-use crate::{Real, Result};
+use crate::{Real, Result, operator::Filters};
 
 /// Colours: brightness, then the two differences, orthonormal.
 const COLOURS: [[f64; 3]; 3] = [

@@ -3,9 +3,8 @@
 
 use super::{Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
-use crate::prox::PiecewiseLinear;
 use crate::random::{seeded, unit};
-use crate::{Real, Result};
+use crate::{Real, Result, prox::PiecewiseLinear};
 use rayon::prelude::*;
 
 /// The side of the images on which the norms are taken.

@@ -23,10 +23,7 @@ pub use architecture::Architecture;
 pub use init::Norms;
 pub use unrolling::{LayerMemory, Memory, Primal, STEP, Unrolling};
 
-use crate::field::Field;
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseLinear};
 
 /// The network's parameters: everything that `x^ = G(z)` depends on.
 #[derive(Clone, Debug, PartialEq)]

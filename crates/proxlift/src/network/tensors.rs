@@ -10,9 +10,7 @@
 //! Where a layer has another prox, the activations of all are JSON in the metadata instead.
 
 use super::{Activation, Architecture, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
-use crate::{Error, Result};
+use crate::{Error, Result, operator::Filters, prox::PiecewiseLinear};
 
 /// A name, a shape and the numbers.
 pub(crate) type Tensor<'a> = (String, Vec<usize>, &'a [f32]);

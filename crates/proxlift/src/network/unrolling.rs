@@ -24,8 +24,7 @@
 //!
 //! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
 
-use crate::Real;
-use crate::named::named;
+use crate::{Real, named::named};
 
 named! {
     /// The algorithm that a network is unrolled from.

@@ -1,8 +1,7 @@
 //! The convolution of a layer and its adjoint, in plain loops: the reference every fused kernel is held against.
 
 use super::{Filters, LinearOperator};
-use crate::real::dot;
-use crate::{Real, Result};
+use crate::{Real, Result, real::dot};
 
 /// `L : C -> J` on images of `height x width` pixels, bias-free, with zeros outside the image:
 ///
@@ -25,21 +24,6 @@ impl<'a, T: Real> Convolution<'a, T> {
     pub fn new(filters: &'a Filters<T>, height: usize, width: usize) -> Result<Self> {
         refuse!(height == 0 || width == 0 => "an image of {height} x {width} pixels can't be convolved");
         Ok(Self { filters, height, width })
-    }
-
-    /// The filters.
-    pub fn filters(&self) -> &Filters<T> {
-        self.filters
-    }
-
-    /// The height in pixels.
-    pub fn height(&self) -> usize {
-        self.height
-    }
-
-    /// The width in pixels.
-    pub fn width(&self) -> usize {
-        self.width
     }
 
     /// `gradient[j,c,t] += sum_p d_j(p) x_c(p + t)`, the gradient of `<d, L x>` with respect to the filters.

@@ -1,11 +1,10 @@
 //! The norm of an operator by warm-started power iteration.
 
-use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
-
 use super::LinearOperator;
 use crate::Real;
 use crate::real::{norm_squared, sum2};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// When [`spectral_norm`] stops.
 #[derive(Clone, Copy, Debug, PartialEq)]

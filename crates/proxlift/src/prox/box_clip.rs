@@ -1,9 +1,8 @@
 //! The indicator of a box; its prox is `clip`, the activation of the paper's network.
 
-use super::threshold::{cast, plane_len, several, validate};
+use super::threshold::{cast, clip_plane, plane_len, pull_where, several, validate};
 use super::{Prox, indicator, slack};
-use crate::real::sum1;
-use crate::{Real, Result};
+use crate::{Real, Result, real::sum1};
 
 /// `psi(u) = 0` if `lo_j <= u_j <= hi_j` everywhere, else `+inf`.
 ///
@@ -39,22 +38,12 @@ impl<T: Real> BoxClip<T> {
         Ok(Self { lo, hi })
     }
 
-    /// The lower bounds.
-    pub fn lo(&self) -> &[T] {
-        &self.lo
-    }
-
-    /// The upper bounds.
-    pub fn hi(&self) -> &[T] {
-        &self.hi
-    }
-
     /// The same in another precision.
     pub fn cast<U: Real>(&self) -> BoxClip<U> {
         BoxClip { lo: cast(&self.lo), hi: cast(&self.hi) }
     }
 
-    fn bounds(&self) -> impl Iterator<Item = (T, T)> {
+    fn bounds(&self) -> impl ExactSizeIterator<Item = (T, T)> {
         self.lo.iter().copied().zip(self.hi.iter().copied())
     }
 }
@@ -90,26 +79,10 @@ impl<T: Real> Prox<T> for BoxClip<T> {
 
     fn prox_in_place(&self, _tau: T, v: &mut [T]) {
         let planes = v.chunks_exact_mut(plane_len(v.len(), self.lo.len()));
-        for (plane, (lo, hi)) in planes.zip(self.bounds()) {
-            for v in plane {
-                // Not max and min, which would turn a NaN into a bound.
-                let above = if *v < lo { lo } else { *v };
-                *v = if above > hi { hi } else { above };
-            }
-        }
+        planes.zip(self.bounds()).for_each(|(plane, bounds)| clip_plane(plane, bounds));
     }
 
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let pixels = plane_len(v.len(), self.lo.len());
-        let planes = v.chunks_exact(pixels).zip(g.chunks_exact(pixels)).zip(out.chunks_exact_mut(pixels));
-        for (((v, g), out), (lo, hi)) in planes.zip(self.bounds()) {
-            for ((&v, &g), out) in v.iter().zip(g).zip(out) {
-                *out = if lo < v && v < hi { g } else { T::zero() };
-            }
-        }
+        pull_where(self.bounds(), (v, g, out), |(lo, hi), v| lo < v && v < hi);
     }
 }

@@ -3,10 +3,9 @@
 //! The entries of a group lie a plane apart, so the work goes through blocks of pixels that fit on the stack: every
 //! inner loop runs along a row of memory and vectorises.
 
-use std::ops::Range;
-
 use super::threshold::{cast, validate};
 use crate::{Real, Result};
+use std::ops::Range;
 
 /// How many pixels are treated at once.
 pub(super) const BLOCK: usize = 256;
@@ -14,7 +13,7 @@ pub(super) const BLOCK: usize = 256;
 /// `J` planes in groups of `size` consecutive ones, and a threshold for all groups or for each.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Groups<T> {
-    planes: usize,
+    pub(super) planes: usize,
     size: usize,
     pub(super) thresholds: Vec<T>,
 }
@@ -31,14 +30,6 @@ impl<T: Real> Groups<T> {
 
     pub(super) fn validate(&self) -> Result<()> {
         Self::new(self.planes, self.size, self.thresholds.clone()).map(drop)
-    }
-
-    pub(super) fn planes(&self) -> Option<usize> {
-        Some(self.planes)
-    }
-
-    pub(super) fn scale(&mut self, factor: T) {
-        self.thresholds.iter_mut().for_each(|threshold| *threshold *= factor);
     }
 
     pub(super) fn cast<U: Real>(&self) -> Groups<U> {
@@ -63,6 +54,27 @@ impl<T: Real> Groups<T> {
                 len: BLOCK.min(pixels - first),
             })
         })
+    }
+}
+
+/// `out(p) = a(p) g(p) + b(p) v(p)` with `(a, b)` by `factors(threshold, ||v(p)||, <v(p), g(p)>)`.
+pub(super) fn pull_groups<T: Real>(
+    groups: &Groups<T>,
+    (v, g, out): (&[T], &[T], &mut [T]),
+    factors: impl Fn(T, T, T) -> (T, T),
+) {
+    assert!(v.len() == g.len() && v.len() == out.len(), "the fields of a pullback have different lengths");
+    let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
+    for block in groups.blocks(v.len()) {
+        block.norms(v, &mut a);
+        block.inner(v, g, &mut b);
+        a.iter_mut().zip(&mut b).for_each(|(a, b)| (*a, *b) = factors(block.threshold, *a, *b));
+        for range in block.ranges() {
+            let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
+            for (((out, &g), &v), (&a, &b)) in fields.zip(a.iter().zip(&b)) {
+                *out = a * g + b * v;
+            }
+        }
     }
 }
 
@@ -106,16 +118,6 @@ impl<T: Real> Block<T> {
         for range in self.ranges() {
             for (u, &factor) in u[range].iter_mut().zip(factors) {
                 *u *= factor;
-            }
-        }
-    }
-
-    /// `out(p) = a(p) g(p) + b(p) v(p)`.
-    pub(super) fn combine(&self, a: &[T; BLOCK], g: &[T], b: &[T; BLOCK], v: &[T], out: &mut [T]) {
-        for range in self.ranges() {
-            let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
-            for (((out, &g), &v), (&a, &b)) in fields.zip(a.iter().zip(b)) {
-                *out = a * g + b * v;
             }
         }
     }

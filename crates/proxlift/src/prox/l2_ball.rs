@@ -1,6 +1,6 @@
 //! The indicator of l2 balls, group by group; its prox is the projection of isotropic total variation.
 
-use super::group::{BLOCK, Groups};
+use super::group::{BLOCK, Groups, pull_groups};
 use super::{Prox, indicator, slack};
 use crate::{Real, Result};
 
@@ -27,11 +27,6 @@ impl<T: Real> L2Ball<T> {
     pub fn cast<U: Real>(&self) -> L2Ball<U> {
         L2Ball { groups: self.groups.cast() }
     }
-
-    /// The radii `lambda_G`.
-    pub fn radii(&self) -> &[T] {
-        &self.groups.thresholds
-    }
 }
 
 impl<T: Real> Prox<T> for L2Ball<T> {
@@ -40,11 +35,11 @@ impl<T: Real> Prox<T> for L2Ball<T> {
     }
 
     fn planes(&self) -> Option<usize> {
-        self.groups.planes()
+        Some(self.groups.planes)
     }
 
     fn scale(&mut self, factor: T) {
-        self.groups.scale(factor);
+        self.groups.thresholds.iter_mut().for_each(|radius| *radius *= factor);
     }
 
     fn value(&self, u: &[T]) -> T {
@@ -78,26 +73,15 @@ impl<T: Real> Prox<T> for L2Ball<T> {
 
     /// Inside `g`; outside `lambda / ||v|| (g - v <v, g> / ||v||^2)`, the part of `g` along the sphere.
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
-        for block in self.groups.blocks(v.len()) {
-            block.norms(v, &mut a);
-            block.inner(v, g, &mut b);
-            for (a, b) in a.iter_mut().zip(&mut b) {
-                let norm = *a;
-                (*a, *b) = if norm < block.threshold {
-                    (T::one(), T::zero())
-                } else if norm > T::zero() {
-                    let factor = block.threshold / norm;
-                    (factor, -factor * *b / (norm * norm))
-                } else {
-                    (T::zero(), T::zero())
-                };
+        pull_groups(&self.groups, (v, g, out), |radius, norm, along| {
+            let factor = radius / norm;
+            if norm < radius {
+                (T::one(), T::zero())
+            } else if norm > T::zero() {
+                (factor, -factor * along / (norm * norm))
+            } else {
+                (T::zero(), T::zero())
             }
-            block.combine(&a, g, &b, v, out);
-        }
+        });
     }
 }

@@ -1,9 +1,7 @@
 //! How piecewise-linear activations learn: the gradients of `E` and of the loss by their knots and slopes.
 
-use super::PiecewiseLinear;
-use super::piecewise_linear::clip;
-use crate::Real;
-use crate::field::Field;
+use super::{PiecewiseLinear, piecewise_linear::clip};
+use crate::{Real, field::Field};
 
 /// `dE` by the knots and the slopes of one layer, summed over a batch.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,8 +12,7 @@
 //! of at most 1 make `s` non-expansive, hence the prox of a convex function. The paper's clip is `M = 1` with slopes 1
 //! and 0; soft-thresholding has slopes 0 and 1. Thresholds that scale with the noise are knots that do.
 
-use super::Prox;
-use super::threshold::cast;
+use super::{Prox, threshold::cast};
 use crate::{Real, Result};
 
 /// Piecewise-linear activations, one for each feature; the paper's clip is the one that starts all training.

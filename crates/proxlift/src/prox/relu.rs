@@ -1,6 +1,6 @@
 //! The indicator of the non-negative numbers; its prox is relu.
 
-use super::{Prox, indicator, slack};
+use super::{Prox, indicator, slack, threshold::pull_where};
 use crate::Real;
 
 /// `psi(u) = 0` if `u >= 0` everywhere, else `+inf`.
@@ -49,12 +49,6 @@ impl<T: Real> Prox<T> for Relu {
     }
 
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        for ((&v, &g), out) in v.iter().zip(g).zip(out) {
-            *out = if v > T::zero() { g } else { T::zero() };
-        }
+        pull_where([()].into_iter(), (v, g, out), |(), v| v > T::zero());
     }
 }

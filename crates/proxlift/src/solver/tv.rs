@@ -3,9 +3,8 @@
 //! L. Rudin, S. Osher, E. Fatemi, "Nonlinear total variation based noise removal algorithms", 1992.
 
 use super::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule};
-use crate::operator::FiniteDifferences;
-use crate::prox::{BoxClip, L2Ball};
-use crate::{Real, Result};
+use crate::prox::{BoxClip, L2Ball, Prox};
+use crate::{Real, Result, operator::FiniteDifferences};
 
 /// How the differences at a pixel are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +64,11 @@ pub fn total_variation<T: Real>(
     let planes = 2 * channels;
     let step = DualParams::for_norm(T::of(differences.norm()), params.inertia, params.stop);
     let mut solver = DualForwardBackward::new(&differences);
-    let info = match kind {
-        TotalVariation::Anisotropic => {
-            solver.solve(&differences, &BoxClip::symmetric(vec![lambda])?, z, &step)?
-        }
-        TotalVariation::Isotropic => {
-            solver.solve(&differences, &L2Ball::new(planes, 2, vec![lambda])?, z, &step)?
-        }
-        TotalVariation::Vectorial => {
-            solver.solve(&differences, &L2Ball::new(planes, planes, vec![lambda])?, z, &step)?
-        }
+    let conjugate: Box<dyn Prox<T>> = match kind {
+        TotalVariation::Anisotropic => Box::new(BoxClip::symmetric(vec![lambda])?),
+        TotalVariation::Isotropic => Box::new(L2Ball::new(planes, 2, vec![lambda])?),
+        TotalVariation::Vectorial => Box::new(L2Ball::new(planes, planes, vec![lambda])?),
     };
+    let info = solver.solve(&differences, &*conjugate, z, &step)?;
     Ok((solver.into_x(), info))
 }

@@ -1,14 +1,9 @@
 //! The blocks of LB-FB: a parameter block, a block of auxiliary variables, or all of either at once.
 
 use super::backtracking::{Backtracking, Found, Trial};
-use super::constraint::Constraint;
-use super::lifted::{Energy, Lifted};
-use super::optimiser::gauss_newton::GaussNewton;
-use super::trainer::Report;
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
+use super::{Constraint, Energy, Lifted, Report, optimiser::gauss_newton::GaussNewton};
 use crate::operator::{Filters, convolution_norm_bound};
+use crate::{engine::Engine, field::Field, network::Network};
 use std::ops::Range;
 
 /// A batch at work: who computes, the parameters, the variables of the batch, and the weight of the loss.

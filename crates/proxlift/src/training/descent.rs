@@ -7,14 +7,11 @@
 //!   minimiser of its linearised block in one reverse sweep. As `mu -> 0` the secant becomes the tangent, and the rule
 //!   back-propagation.
 
-use super::constraint::Constraint;
-use super::lifted::Lifted;
-use super::norms::TrackedNorms;
-use super::optimiser::{Descent, Optimiser, Rate, Schedule};
-use super::trainer::{Batch, Report, Snapshot, Trainer};
-use crate::Result;
+use super::{
+    Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, TrackedNorms, Trainer,
+};
 use crate::engine::{Engine, Gradients, ReverseRule};
-use crate::network::Network;
+use crate::{Result, network::Network};
 
 /// The rule that carries errors from layer to layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,10 +55,9 @@ impl Mu {
 
     /// Checks that it is a positive number.
     pub fn validate(self) -> Result<()> {
-        if self.start.is_finite() && self.start > 0.0 {
-            return Ok(());
-        }
-        Err(invalid!("mu is {}, but it must be above zero", self.start))
+        let start = self.start;
+        refuse!(!(start.is_finite() && start > 0.0) => "mu is {start}, but it must be above zero");
+        Ok(())
     }
 }
 

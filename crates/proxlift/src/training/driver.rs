@@ -1,13 +1,9 @@
 //! The loop around every trainer: epochs, batches, observers. It knows no trainer by name.
 
-use super::trainer::{Batch, Report, Trainer};
+use super::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
-use crate::{Error, Result};
-use std::collections::BTreeMap;
-use std::time::Instant;
+use crate::{Error, Result, engine::Engine, field::Field, network::Network};
+use std::{collections::BTreeMap, time::Instant};
 
 /// How long and in which order to train.
 #[derive(Clone, Copy, Debug, PartialEq)]

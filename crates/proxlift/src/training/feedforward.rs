@@ -13,9 +13,8 @@
 //! ```
 
 use crate::operator::{Convolution, Filters, LinearOperator};
-use crate::prox::Prox;
 use crate::real::{dot, norm_squared};
-use crate::{Real, Result};
+use crate::{Real, Result, prox::Prox};
 
 /// An affine map `F(u) = A u + b` with its parameters.
 pub trait Affine<T: Real> {

@@ -3,17 +3,13 @@
 //! Every parameter block takes the longest step that keeps its majorant, in the Euclidean norm or in that of a metric;
 //! every `u`-block takes one whose constant is known, or that is searched for. `E` cannot rise on the batch.
 
-use super::backtracking::Backtracking;
 use super::blocks::{Blocks, UMemory};
-use super::lifted::Lifted;
-use super::norms::TrackedNorms;
-use super::optimiser::Metric;
 use super::optimiser::gauss_newton::{GaussNewton, OBSERVE_EVERY};
-use super::options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
-use super::trainer::{Batch, Report, Snapshot, Trainer};
-use crate::Result;
-use crate::engine::Engine;
-use crate::network::Network;
+use super::{
+    Auxiliary, Batch, BlockOrder, Lifted, Metric, Options, Report, Snapshot, ThetaSteps, TrackedNorms,
+    Trainer, UStep, backtracking::Backtracking,
+};
+use crate::{Result, engine::Engine, network::Network};
 use std::sync::Arc;
 
 /// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
@@ -219,7 +215,7 @@ impl Trainer for LbFb {
         }
         self.visits = state.scalar("visits")? as u64;
         for (s, kept) in self.kept.iter_mut().enumerate() {
-            *kept = state.shared(&format!("u_{s}"))?;
+            *kept = Arc::clone(state.array(&format!("u_{s}"))?);
         }
         Ok(())
     }

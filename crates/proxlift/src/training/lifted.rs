@@ -18,13 +18,10 @@
 //! These are the reverse [recursion](crate::engine::pass) with `d_k` as it is here, so that they hold for every unrolling:
 //! `u` alone is lifted, and the images `r_k` follow from it.
 
-use crate::engine::Engine;
 use crate::engine::pass::{self, Backward, Carried, Held, Own, Pass, half_squared};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::prox::PiecewiseGradient;
-use crate::{Real, Result};
+use crate::{
+    Real, Result, engine::Engine, field::Field, network::Network, operator::Filters, prox::PiecewiseGradient,
+};
 
 /// `E` of each sample of a batch, by blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -160,7 +157,7 @@ impl<T: Real> Lifted<T> {
         gradients: &mut [Filters<T>],
     ) {
         gradients.iter_mut().for_each(|gradient| gradient.weights_mut().fill(T::zero()));
-        self.reverse(engine, network, mu, &mut ToTheta { engine, network, gradients });
+        self.reverse(mu, &mut Collect { engine, network, theta: gradients, u: &mut [] });
     }
 
     /// `df/du_k` for `k = 1..K-1` into `gradients[k]`; `gradients[0]` is left alone.
@@ -171,11 +168,11 @@ impl<T: Real> Lifted<T> {
         mu: T,
         gradients: &mut [Field<T>],
     ) {
-        self.reverse(engine, network, mu, &mut ToU { engine, network, gradients });
+        self.reverse(mu, &mut Collect { engine, network, theta: &mut [], u: gradients });
     }
 
-    fn reverse(&mut self, engine: &dyn Engine<T>, network: &Network<T>, mu: T, rule: &mut dyn Backward<T>) {
-        pass::reverse(engine, network, &self.pass, (-mu, &self.e), &mut self.carried, rule);
+    fn reverse(&mut self, mu: T, to: &mut Collect<'_, T>) {
+        pass::reverse(to.engine, to.network, &self.pass, (-mu, &self.e), &mut self.carried, to);
     }
 
     /// `df/dtheta_k` of one block of dual forward-backward, summed over the batch.
@@ -295,37 +292,31 @@ fn block_gradient<T: Real>(pass: &Pass<T>, k: usize, back: &Field<T>, gradient: 
     gradient.zip(back, |gap, back| gap + back);
 }
 
-/// The reverse recursion of `E` for the parameters.
-struct ToTheta<'a, T: Real> {
+/// The reverse recursion of `E`: gradients of the parameters, of the auxiliary variables, or of both.
+struct Collect<'a, T: Real> {
     engine: &'a dyn Engine<T>,
     network: &'a Network<T>,
-    gradients: &'a mut [Filters<T>],
+    theta: &'a mut [Filters<T>],
+    u: &'a mut [Field<T>],
 }
 
-impl<T: Real> Backward<T> for ToTheta<'_, T> {
-    fn features(&mut self, k: usize, pass: &Pass<T>, _back: &Field<T>, d: &mut Field<T>) {
+impl<T: Real> Backward<T> for Collect<'_, T> {
+    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
+        if let Some(gradient) = self.u.get_mut(k) {
+            block_gradient(pass, k, back, gradient);
+        }
         distance(self.engine, self.network, k, pass, d);
     }
 
     fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
-        pass::add_operator((self.engine, self.network), k, pass, (d, p), &mut self.gradients[k]);
+        if let Some(gradient) = self.theta.get_mut(k) {
+            pass::add_operator((self.engine, self.network), k, pass, (d, p), gradient);
+        }
     }
 
     fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {
-        self.engine.correlate(T::one(), &pass.z, back, &mut self.gradients[0]);
-    }
-}
-
-/// The same for the auxiliary variables.
-struct ToU<'a, T: Real> {
-    engine: &'a dyn Engine<T>,
-    network: &'a Network<T>,
-    gradients: &'a mut [Field<T>],
-}
-
-impl<T: Real> Backward<T> for ToU<'_, T> {
-    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
-        block_gradient(pass, k, back, &mut self.gradients[k]);
-        distance(self.engine, self.network, k, pass, d);
+        if let Some(gradient) = self.theta.first_mut() {
+            self.engine.correlate(T::one(), &pass.z, back, gradient);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The norms of a network in training: converged before the first step, then followed batch by batch.
 
-use super::trainer::Snapshot;
+use super::Snapshot;
 use crate::Result;
 use crate::network::{Network, Norms};
 
@@ -42,6 +42,6 @@ impl TrackedNorms {
         let kept = (1..=count).map(|k| state.array(&format!("norm_{k}"))).collect::<Result<Vec<_>>>()?;
         // The network of a checkpoint has the steps that its last batch left, to the bit.
         self.started = true;
-        self.norms.restore(kept.into_iter())
+        self.norms.restore(kept.into_iter().map(|vector| vector.as_slice()))
     }
 }

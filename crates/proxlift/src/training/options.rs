@@ -1,11 +1,7 @@
 //! The settings of LB-FB.
 
-use super::constraint::Constraint;
-use super::descent::Mu;
-use super::optimiser::Metric;
-use crate::Result;
-use crate::named::named;
-use crate::network::Network;
+use super::{Constraint, Metric, Mu};
+use crate::{Result, named::named, network::Network};
 
 named! {
     /// Where the auxiliary variables `u` of a sample start at a visit.
@@ -105,13 +101,9 @@ impl Options {
              layers need a rate");
         refuse!(self.metric == Metric::Kronecker =>
             "the Kronecker metric needs a rate: backtracking is not written for it");
-        if self.order == BlockOrder::Simultaneous {
-            self.validate_simultaneous(network)?;
+        if self.order != BlockOrder::Simultaneous {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn validate_simultaneous(&self, network: &Network<f32>) -> Result<()> {
         refuse!(self.metric != Metric::Euclidean => "simultaneous steps are for the Euclidean metric");
         let depth = network.architecture().depth;
         refuse!(self.auxiliary == Auxiliary::Anchored && self.inner < depth =>

@@ -1,14 +1,8 @@
 //! One training, from its configuration to a trained network: what every front end runs.
 
-use super::checkpoint::Checkpoint;
-use super::driver::{EpochRecord, Go, Observer, Progress, train};
-use super::setup::Config;
-use super::trainer::{Snapshot, Trainer};
-use crate::Result;
-use crate::dataset::Patches;
-use crate::engine::Engine;
+use super::{Checkpoint, Config, EpochRecord, Go, Observer, Progress, Snapshot, Trainer, train};
 use crate::model::{Model, Provenance};
-use crate::network::Network;
+use crate::{Result, dataset::Patches, engine::Engine, network::Network};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,7 @@
 //! What every trainer is: something that improves a network by one mini-batch.
 
-use crate::Result;
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::{Error, Result, engine::Engine, field::Field, network::Network};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A mini-batch: samples with their indices in the training set.
 #[derive(Debug)]
@@ -82,19 +78,9 @@ impl Snapshot {
         self.scalars.insert(name.into(), value);
     }
 
-    /// The array `name`.
-    pub fn array(&self, name: &str) -> Result<&[f32]> {
-        self.entry(name).map(|values| values.as_slice())
-    }
-
-    /// The array `name`, without a copy.
-    pub fn shared(&self, name: &str) -> Result<Arc<Vec<f32>>> {
-        self.entry(name).cloned()
-    }
-
-    fn entry(&self, name: &str) -> Result<&Arc<Vec<f32>>> {
-        let missing = || invalid!("the checkpoint has no {name}: it is of another trainer");
-        self.arrays.get(name).ok_or_else(missing)
+    /// The array `name`; a clone of it shares its numbers.
+    pub fn array(&self, name: &str) -> Result<&Arc<Vec<f32>>> {
+        self.arrays.get(name).ok_or_else(|| missing(name))
     }
 
     /// Copies the array `name` into `values`. Fails when it is missing or of another length.
@@ -107,7 +93,10 @@ impl Snapshot {
 
     /// The number `name`.
     pub fn scalar(&self, name: &str) -> Result<f64> {
-        let value = self.scalars.get(name).copied();
-        value.ok_or_else(|| invalid!("the checkpoint has no {name}: it is of another trainer"))
+        self.scalars.get(name).copied().ok_or_else(|| missing(name))
     }
+}
+
+fn missing(name: &str) -> Error {
+    invalid!("the checkpoint has no {name}: it is of another trainer")
 }

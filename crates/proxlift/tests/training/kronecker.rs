@@ -89,7 +89,7 @@ fn the_basis_is_orthonormal_and_the_moments_are_diagonal_in_it() {
     for (k, side, n) in (0..3).flat_map(|k| [(k, 0, 3), (k, 1, 9)]) {
         let get = |what: &str| state.array(&format!("{what}_{k}_{side}")).unwrap();
         let (vectors, moment) = (get("vectors"), get("moment"));
-        assert!(vectors != identity(n), "the basis is no longer the first");
+        assert!(**vectors != identity(n), "the basis is no longer the first");
         let (inside, lengths) = (turned(n, moment, vectors), turned(n, &identity(n), vectors));
         let trace: f64 = (0..n).map(|i| inside[i * n + i]).sum();
         for (i, one) in identity(n).into_iter().enumerate() {
@@ -112,6 +112,6 @@ fn what_is_averaged_goes_along_when_the_basis_changes() {
             let back: f32 = (0..27).map(term).sum();
             assert!((back - 0.5 * old).abs() < 1e-5, "theta_{k}[{i}]: {back} of {old}");
         }
-        assert!(old.iter().zip(mean).any(|(old, new)| (0.5 * old - new).abs() > 0.1));
+        assert!(old.iter().zip(mean.iter()).any(|(old, new)| (0.5 * old - new).abs() > 0.1));
     }
 }

@@ -1,9 +1,8 @@
 //! Functions with the same bits everywhere: sums and products only, where the system's would differ in the last
 //! digit from one platform to the next.
 
-use rand::Rng;
-
 use crate::random::unit;
+use rand::Rng;
 
 /// `2^x`, to seven digits, for `|x| < 100`.
 pub(super) fn exp2(x: f32) -> f32 {

@@ -20,14 +20,13 @@ mod scene;
 
 pub use self::scene::{caption, scene};
 
-use rand::Rng;
-
 use self::arithmetic::range;
 use self::leaf::{Leaf, Radii};
 use self::paint::Palette;
 use crate::Result;
 use crate::image::{Channels, Image};
 use crate::random::{Purpose, stream, unit};
+use rand::Rng;
 
 /// Painted pixels for one pixel of the image, along each side.
 const SCALE: usize = 2;

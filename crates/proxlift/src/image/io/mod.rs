@@ -26,17 +26,15 @@ mod samples;
 mod tiff_file;
 mod webp_file;
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Cursor, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-
-pub use atomic::write_atomically;
-pub use raster::Raster;
-
 use super::{Channels, Image};
 use crate::{Error, Result};
 use common::{Source, Target};
+use std::io::{BufReader, BufWriter, Cursor, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fs::File, path::Path};
+
+pub use atomic::write_atomically;
+pub use raster::Raster;
 
 /// How samples are stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,11 @@
 //! A [`Picture`] takes four bytes a sample besides; a [`Raster`] gives [`Image`]s of its parts instead, and takes them
 //! back rounded to its depth.
 
-use std::ops::Range;
-
 use super::samples::{Sample, Samples, each, interleaved, plane, turned};
 use super::{Decoded, Depth, Metadata, Picture};
-use crate::image::symmetry::Symmetry;
 use crate::image::{Channels, Image};
-use crate::{Error, Result};
+use crate::{Error, Result, image::symmetry::Symmetry};
+use std::ops::Range;
 
 /// A picture as its file stores it, upright: samples of 8 or 16 bits or floats, pixel after pixel.
 ///
@@ -170,14 +168,11 @@ impl Raster {
 
     /// Replaces the rows from `y` on by what [`Raster::rows`] gave.
     pub fn put_rows(&mut self, y: usize, rows: &Self) {
-        assert_eq!((self.width, self.samples_per_pixel()), (rows.width, rows.samples_per_pixel()));
-        let start = y * self.width * self.samples_per_pixel();
-        match (&mut self.samples, &rows.samples) {
-            (Samples::Eight(to), Samples::Eight(from)) => to[start..][..from.len()].copy_from_slice(from),
-            (Samples::Sixteen(to), Samples::Sixteen(from)) => to[start..][..from.len()].copy_from_slice(from),
-            (Samples::Float(to), Samples::Float(from)) => to[start..][..from.len()].copy_from_slice(from),
-            _ => panic!("the rows have another depth"),
-        }
+        let shape = |raster: &Self| (raster.width, raster.samples_per_pixel(), raster.depth());
+        assert_eq!(shape(self), shape(rows), "the rows are of another picture");
+        let row = self.width * self.samples_per_pixel() * self.depth().bytes() as usize;
+        let from = rows.samples.bytes();
+        self.samples.bytes_mut()[y * row..][..from.len()].copy_from_slice(from);
     }
 
     /// Samples in 8 bits, copied only if they are deeper.

@@ -8,9 +8,7 @@
 
 use super::eigenvectors::turn_to_eigenvectors;
 use super::matrix::{PRODUCT, multiply};
-use crate::Result;
-use crate::operator::Filters;
-use crate::training::trainer::Snapshot;
+use crate::{Result, operator::Filters, training::Snapshot};
 
 /// What is kept of the moving averages.
 const KEEP: f32 = 0.99;

@@ -13,12 +13,10 @@
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
 use super::matrix::multiply;
-use crate::field::Field;
 use crate::network::{Architecture, Network};
 use crate::random::{Purpose, below, stream};
-use crate::training::lifted::Lifted;
-use crate::training::trainer::Snapshot;
-use crate::{Error, Result};
+use crate::training::{Lifted, Snapshot};
+use crate::{Result, field::Field};
 use rayon::prelude::*;
 
 /// Batches between two observations.
@@ -27,13 +25,10 @@ pub(crate) const OBSERVE_EVERY: u64 = 10;
 /// Refuses networks whose blocks have other Jacobians than those written here.
 pub(crate) fn check(network: &Network<f32>) -> Result<()> {
     let clips = network.activation.iter().all(|s| s.piecewise().is_some());
-    if network.is_plain() && clips && !network.learns_activations() {
-        return Ok(());
-    }
-    Err(Error::invalid(
+    refuse!(!(network.is_plain() && clips) || network.learns_activations() =>
         "the Gauss-Newton metric is for dual forward-backward with fixed thresholds: choose the diagonal or the \
-         Kronecker metric",
-    ))
+         Kronecker metric");
+    Ok(())
 }
 
 /// What is kept of the moving average when the metric is observed once more.

@@ -18,12 +18,8 @@ mod rate;
 
 pub use rate::{Rate, Schedule};
 
-use super::lifted::Lifted;
-use super::trainer::Snapshot;
-use crate::Result;
-use crate::engine::Gradients;
-use crate::named::named;
-use crate::network::Network;
+use super::{lifted::Lifted, trainer::Snapshot};
+use crate::{Result, engine::Gradients, named::named, network::Network};
 use gauss_newton::GaussNewton;
 use moments::Moments;
 
@@ -63,10 +59,9 @@ impl Descent {
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
             refuse!(!(0.0..1.0).contains(&share) => "the {name} is {share}, but it must be in [0, 1[");
         }
-        if self.rate.start.is_finite() && self.rate.start > 0.0 {
-            return Ok(());
-        }
-        Err(invalid!("the rate is {}, but it must be above zero", self.rate.start))
+        let start = self.rate.start;
+        refuse!(!(start.is_finite() && start > 0.0) => "the rate is {start}, but it must be above zero");
+        Ok(())
     }
 }
 

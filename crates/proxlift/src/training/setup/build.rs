@@ -1,12 +1,9 @@
 //! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
 
-use super::choices::Start;
-use super::config::Config;
-use crate::Result;
+use super::{Config, Start};
 use crate::dataset::{ImageSet, PatchSpec, Patches};
 use crate::model::{Model, Provenance};
-use crate::network::Network;
-use crate::training::trainer::Trainer;
+use crate::{Result, network::Network, training::Trainer};
 use std::sync::Arc;
 
 /// Patches in an epoch, at least, unless their number is given.

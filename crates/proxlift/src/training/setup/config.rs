@@ -1,19 +1,14 @@
 //! Given settings -> a complete, checked configuration: given settings over those of the preset.
 
-use super::choices::{FilterConstraint, StepRule};
-use super::method::Method;
 use super::relevance::{adapted, check_relevance, without_useless};
-use super::settings::Settings;
 use super::start::{absolute_model, model_to_start_from};
-use crate::dataset;
-use crate::error::check_not_negative;
-use crate::image::noise::check_sigma_below_white;
+use super::{FilterConstraint, Method, Settings, StepRule};
 use crate::network::{Architecture, Network};
-use crate::training::constraint::Constraint;
-use crate::training::driver::Plan;
-use crate::training::options::{Auxiliary, Options};
-use crate::training::rate_search::PAPER_RATES;
-use crate::{Error, Result};
+use crate::training::{Auxiliary, Constraint, Options, Plan};
+use crate::{
+    Error, Result, dataset, error::check_not_negative, image::noise::check_sigma_below_white,
+    training::rate_search::PAPER_RATES,
+};
 use std::path::{Path, PathBuf};
 
 /// The most knots of learned activations.

@@ -1,15 +1,8 @@
 //! What trains: from settings to a trainer. A new trainer is registered here.
 
-use super::choices::Algorithm;
-use super::settings::Settings;
-use crate::Result;
-use crate::network::Network;
-use crate::training::constraint::Constraint;
-use crate::training::descent::{GradientDescent, Mu, Rule};
-use crate::training::lbfb::LbFb;
-use crate::training::optimiser::{Descent, Rate};
-use crate::training::options::Options;
-use crate::training::trainer::Trainer;
+use super::{Algorithm, Settings};
+use crate::training::{Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer};
+use crate::{Result, network::Network};
 
 /// A trainer's kind, with all that it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]

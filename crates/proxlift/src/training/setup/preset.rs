@@ -1,9 +1,7 @@
 //! The presets: all settings that a training has unless others are given.
 
-use super::choices::{Algorithm, FilterConstraint, Preset, StepRule};
-use super::settings::Settings;
-use crate::training::optimiser::{Metric, Schedule};
-use crate::training::options::{Auxiliary, BlockOrder, UStep};
+use super::{Algorithm, FilterConstraint, Preset, Settings, StepRule};
+use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, UStep};
 
 impl Algorithm {
     /// The preset that an algorithm has when none is named.

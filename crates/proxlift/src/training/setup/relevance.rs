@@ -1,11 +1,9 @@
 //! Which settings go together: presets are adapted to what is given, and what would do nothing is refused, so that nobody
 //! believes that it did something.
 
-use super::choices::{Algorithm, Preset, StepRule};
-use super::settings::{LIFTED_BREGMAN, Settings};
+use super::{Algorithm, Preset, Settings, StepRule, settings::LIFTED_BREGMAN};
 use crate::Result;
-use crate::training::optimiser::Metric;
-use crate::training::options::{Auxiliary, BlockOrder, ThetaSteps, UStep};
+use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
 pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {

@@ -2,12 +2,10 @@
 //!
 //! Adding one means adding a field here; front ends build flags and keyword arguments from [`Settings::list`].
 
-use super::choices::{Algorithm, FilterConstraint, Preset, Start, StepRule};
+use super::{Algorithm, FilterConstraint, Preset, Start, StepRule};
 use crate::named::{Name, Named, first_paragraph, from_name};
-use crate::network::Unrolling;
-use crate::training::optimiser::{Metric, Schedule};
-use crate::training::options::{Auxiliary, BlockOrder, ThetaSteps, UStep};
-use crate::{Error, Result};
+use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, ThetaSteps, UStep};
+use crate::{Error, Result, network::Unrolling};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 

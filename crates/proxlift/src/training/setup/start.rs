@@ -1,12 +1,8 @@
 //! A model to start from, instead of a new network.
 
-use super::choices::FilterConstraint;
-use super::settings::Settings;
-use crate::image::Channels;
+use super::{FilterConstraint, Settings};
 use crate::model::{BuiltIn, Model};
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::{Error, Result};
+use crate::{Error, Result, image::Channels, network::Network, operator::Filters};
 use std::path::{Path, PathBuf};
 
 /// Filters whose sums are below this have zero mean.

@@ -1,12 +1,10 @@
 //! Branches, leaves and grass.
 
-use rand::Rng;
-
 use super::super::arithmetic::{bell, range, sine};
-use super::canvas::Canvas;
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
-use super::texture::Grain;
+use super::{canvas::Canvas, texture::Grain};
 use crate::random::unit;
+use rand::Rng;
 
 type Point = (f32, f32);
 

@@ -1,10 +1,8 @@
 //! The things in focus: wall, railing, sign, trunk, blanket, apples.
 
 use super::super::arithmetic::{floor, sine};
-use super::canvas::Canvas;
-use super::letters::Text;
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
-use super::texture::Grain;
+use super::{canvas::Canvas, letters::Text, texture::Grain};
 
 /// The upper edge of the wall.
 const WALL: f32 = 0.70;
