@@ -125,8 +125,8 @@ fn the_energy_is_the_loss_at_the_anchor_and_its_gradients_are_right_away_from_it
     for network in networks() {
         let name = format!("{:?}", network.activation[1]);
         let mut lifted = Lifted::new(&network, images(5), images(6)).unwrap();
-        lifted.anchor(&Reference, &network);
-        let energy = lifted.energy(&Reference, &network, 1.0);
+        lifted.anchor((&Reference, &network));
+        let energy = lifted.energy((&Reference, &network), 1.0);
         assert!(energy.penalties.iter().flatten().all(|b| b.abs() < 1e-12), "{name}: {energy:?}");
         // Elsewhere among the values of the activation.
         for k in 1..SIZES.depth {
@@ -134,16 +134,16 @@ fn the_energy_is_the_loss_at_the_anchor_and_its_gradients_are_right_away_from_it
             moved.map(|v| 0.6 * v);
             Reference.activate(network.layer(k), &moved, &mut lifted.u[k]);
         }
-        lifted.refresh(&Reference, &network);
-        assert!(lifted.energy(&Reference, &network, 1.0).total() > 0.0, "{name}");
+        lifted.refresh((&Reference, &network));
+        assert!(lifted.energy((&Reference, &network), 1.0).total() > 0.0, "{name}");
         let mut gradients: Vec<Filters<f64>> = network.theta.clone();
-        lifted.theta_gradients(&Reference, &network, 0.7, &mut gradients);
+        lifted.theta_gradients((&Reference, &network), 0.7, &mut gradients);
         for (k, gradient) in gradients.iter().enumerate() {
             let f = |weights: &[f64]| {
                 let (mut network, mut lifted) = (network.clone(), lifted.clone());
                 network.theta[k] = Filters::new(4, 1, 3, weights.to_vec()).unwrap();
-                lifted.refresh(&Reference, &network);
-                lifted.energy(&Reference, &network, 0.7).total()
+                lifted.refresh((&Reference, &network));
+                lifted.energy((&Reference, &network), 0.7).total()
             };
             let off = gradient_mismatch(f, gradient.weights(), network.theta[k].weights(), k as u64);
             assert!(off < 1e-5, "{name} theta_{k}: {off:e}");

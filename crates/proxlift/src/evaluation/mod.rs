@@ -6,13 +6,11 @@ mod noise_level;
 mod psnr;
 mod score;
 mod ssim;
-mod summary;
 
 pub use noise_level::noise_level;
 pub use psnr::{Peak, mse, psnr};
-pub use score::{Score, mean_psnr};
+pub use score::{Score, Summary, mean_psnr};
 pub use ssim::ssim;
-pub use summary::Summary;
 
 use crate::{Result, image::Image};
 

@@ -13,7 +13,6 @@
 mod activation;
 mod architecture;
 mod cosine;
-mod describe;
 mod init;
 mod tensors;
 mod unrolling;
@@ -237,5 +236,28 @@ impl<T: Real> Network<T> {
             border: self.border,
             step_scale: U::of(self.step_scale.to_double()),
         }
+    }
+}
+
+impl<T: Real> std::fmt::Display for Network<T> {
+    /// Its sizes, and what it is unrolled from.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes = self.architecture();
+        let (k, channels) = (sizes.kernel, if sizes.channels == 1 { "grey" } else { "RGB" });
+        write!(f, "K={}, J={}, {k}x{k} kernels, {channels}", sizes.depth, sizes.features)?;
+        write!(f, ", unrolled from {}", self.unrolling)?;
+        if self.learns_activations() {
+            write!(f, ", activations of {} knots", self.pieces())?;
+        }
+        if self.bounded {
+            write!(f, ", bounded")?;
+        }
+        if self.step_scale != T::one() {
+            write!(f, ", steps {} times as long", self.step_scale)?;
+        }
+        if self.border > 0 {
+            write!(f, ", a border of {}", self.border)?;
+        }
+        Ok(())
     }
 }

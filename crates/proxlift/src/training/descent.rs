@@ -110,7 +110,7 @@ impl GradientDescent {
     ) -> Result<()> {
         if self.optimiser.observes(self.visits) {
             let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
-            lifted.anchor(engine, network);
+            lifted.anchor((engine, network));
             self.optimiser.observe(network, &lifted);
             self.lifted = Some(lifted);
         }

@@ -96,22 +96,17 @@ pub type Notes = BTreeMap<String, f64>;
 /// A closure that takes an [`EpochRecord`] is one, and so is `()`.
 pub trait Observer {
     /// An epoch begins, counted from 1.
-    fn begin(&mut self, epoch: usize) {
-        let _ = epoch;
-    }
+    fn begin(&mut self, _epoch: usize) {}
 
     /// A batch is done.
-    fn batch(&mut self, progress: &Progress) {
-        let _ = progress;
-    }
+    fn batch(&mut self, _progress: &Progress) {}
 
     /// An epoch is done. Fails with whatever keeps the observer from its work; the training ends with it.
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
 
     /// A [`Session`](super::Session) is about to write a checkpoint, and asks what is to be kept in it; none if it should
     /// not be written.
-    fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
-        let _ = (record, network);
+    fn checkpoint(&mut self, _record: &EpochRecord, _network: &Network<f32>) -> Result<Option<Notes>> {
         Ok(Some(Notes::new()))
     }
 }

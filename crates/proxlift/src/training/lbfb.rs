@@ -139,12 +139,12 @@ impl Trainer for LbFb {
         let Options { mu, order, auxiliary, inner, constraint, .. } = self.options;
         self.norms.start(network);
         let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
-        lifted.anchor(engine, network);
+        lifted.anchor((engine, network));
         let mut report = Report { steps: (f64::INFINITY, 0.0), ..Report::default() };
-        report.loss = lifted.block(engine, network, lifted.u.len(), 1.0);
+        report.loss = lifted.block((engine, network), lifted.u.len(), 1.0);
         if auxiliary == Auxiliary::Persistent {
             self.recall(&mut lifted, batch);
-            lifted.refresh(engine, network);
+            lifted.refresh((engine, network));
         }
         self.observe(network, &lifted);
 
@@ -165,10 +165,10 @@ impl Trainer for LbFb {
                 BlockOrder::Simultaneous => self.simultaneous(&mut blocks),
                 BlockOrder::Sweep => {
                     if iteration > 0 && auxiliary == Auxiliary::Anchored {
-                        blocks.lifted.anchor(engine, blocks.network);
+                        blocks.lifted.anchor((engine, blocks.network));
                     }
                     self.sweep(&mut blocks);
-                    blocks.lifted.refresh(engine, blocks.network);
+                    blocks.lifted.refresh((engine, blocks.network));
                 }
             }
         }

@@ -22,7 +22,7 @@ pub use constraint::Constraint;
 pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use lbfb::LbFb;
-pub use lifted::{Energy, Lifted};
+pub use lifted::{Energy, Lifted, Machine};
 pub use norms::TrackedNorms;
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
 pub use options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};

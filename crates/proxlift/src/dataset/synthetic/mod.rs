@@ -14,7 +14,6 @@
 
 mod arithmetic;
 mod leaf;
-mod noise;
 mod paint;
 mod scene;
 

@@ -1,7 +1,7 @@
 //! Colours and textures.
 
-use super::arithmetic::{bell, log_uniform, range, sine};
-use super::{direction, noise::value_noise};
+use super::arithmetic::{bell, log_uniform, range, sine, value_noise};
+use super::direction;
 use crate::random::unit;
 use rand::Rng;
 
