@@ -267,18 +267,10 @@ impl<T: Real> Field<T> {
         self.data[plane + y as usize * self.grid.stride() + x as usize]
     }
 
-    /// The pixel `(y, x)`, to be changed.
-    pub fn at_mut(&mut self, sample: usize, channel: usize, y: usize, x: usize) -> &mut T {
-        let plane = (sample * self.channels + channel) * self.grid.len();
-        &mut self.data[plane + y * self.grid.stride() + x]
-    }
-
     /// The same batch in another precision.
     pub fn cast<U: Real>(&self) -> Field<U> {
         let mut field = Field::zeros(self.samples, self.channels, self.grid);
-        for (to, from) in field.data.iter_mut().zip(self.data.iter()) {
-            *to = U::of(from.to_double());
-        }
+        field.data.iter_mut().zip(self.data.iter()).for_each(|(to, from)| *to = U::of(from.to_double()));
         field
     }
 }

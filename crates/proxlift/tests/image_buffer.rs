@@ -1,7 +1,7 @@
 //! Buffers of images and of batches, and their noise.
 
 use proxlift::field::{Field, Grid};
-use proxlift::image::noise::{add_gaussian, check_sigma, check_sigma_below_white, fill_gaussian};
+use proxlift::image::noise::{add_gaussian, add_gaussian_in_place, check_sigma, check_sigma_below_white};
 use proxlift::image::{Channels, Image};
 use proxlift::random::{Purpose, below, shuffle, stream};
 
@@ -79,7 +79,7 @@ fn noise_bits_are_pinned() {
 fn streams_are_independent_of_each_other() {
     let draw = |purpose, epoch, index| {
         let mut out = [0.0; 8];
-        fill_gaussian(&mut stream(1, purpose, epoch, index), 1.0, &mut out);
+        add_gaussian_in_place(&mut stream(1, purpose, epoch, index), 1.0, &mut out);
         out
     };
     let base = draw(Purpose::PatchNoise, 0, 0);

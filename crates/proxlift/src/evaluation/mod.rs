@@ -9,7 +9,7 @@ mod ssim;
 
 pub use noise_level::noise_level;
 pub use psnr::{Peak, mse, psnr};
-pub use score::{Score, Summary, mean_psnr};
+pub use score::{Score, Summary};
 pub use ssim::ssim;
 
 use crate::{Result, image::Image};

@@ -2,7 +2,6 @@
 
 use super::{Peak, psnr, ssim};
 use crate::{Result, image::Image};
-use rayon::prelude::*;
 use std::fmt;
 
 /// The scores of one estimate.
@@ -35,17 +34,6 @@ impl Score {
             psnr_own_peak: own_peak.map(|peak| psnr(clean, estimate, peak)).transpose()?,
         })
     }
-}
-
-/// The mean PSNR, at peak 1, of an estimate for each clean image.
-/// Fails when there are none, or not as many of both, or two differ in shape.
-pub fn mean_psnr(clean: &[Image], estimates: &[Image]) -> Result<f64> {
-    refuse!(clean.len() != estimates.len() =>
-        "{} estimates for {} clean images", estimates.len(), clean.len());
-    let pairs = clean.par_iter().zip(estimates);
-    let values =
-        pairs.map(|(clean, estimate)| psnr(clean, estimate, Peak::ONE)).collect::<Result<Vec<_>>>()?;
-    Ok(Summary::of(&values)?.mean)
 }
 
 /// Mean and standard deviation.

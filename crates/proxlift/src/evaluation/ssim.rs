@@ -67,9 +67,7 @@ fn vertical(a: &[f32], b: &[f32], window: &[f64; TAPS], moments: &mut [[f64; 5]]
     for ((w, a), b) in window.iter().zip(a.chunks_exact(width)).zip(b.chunks_exact(width)) {
         for ((m, &a), &b) in moments.iter_mut().zip(a).zip(b) {
             let (a, b) = (f64::from(a), f64::from(b));
-            for (m, v) in m.iter_mut().zip([a, b, a * a, b * b, a * b]) {
-                *m += w * v;
-            }
+            m.iter_mut().zip([a, b, a * a, b * b, a * b]).for_each(|(m, v)| *m += w * v);
         }
     }
 }
@@ -77,9 +75,7 @@ fn vertical(a: &[f32], b: &[f32], window: &[f64; TAPS], moments: &mut [[f64; 5]]
 fn horizontal(around: &[[f64; 5]], window: &[f64; TAPS]) -> [f64; 5] {
     let mut total = [0.0; 5];
     for (w, m) in window.iter().zip(around) {
-        for (t, v) in total.iter_mut().zip(m) {
-            *t += w * v;
-        }
+        total.iter_mut().zip(m).for_each(|(t, v)| *t += w * v);
     }
     total
 }

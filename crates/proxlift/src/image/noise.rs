@@ -17,14 +17,6 @@ pub fn add_gaussian(clean: &Image, sigma: f32, seed: u64, index: u64) -> Result<
     Ok(noisy)
 }
 
-/// Overwrites `out` with independent normal numbers of standard deviation `sigma`.
-pub fn fill_gaussian(rng: &mut impl Rng, sigma: f32, out: &mut [f32]) {
-    for v in out {
-        let n: f32 = StandardNormal.sample(rng);
-        *v = sigma * n;
-    }
-}
-
 /// Adds independent normal numbers of standard deviation `sigma` to `values`.
 pub fn add_gaussian_in_place(rng: &mut impl Rng, sigma: f32, values: &mut [f32]) {
     for v in values {

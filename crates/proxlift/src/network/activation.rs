@@ -64,18 +64,12 @@ impl<T: Real> Activation<T> {
 
     /// The piecewise-linear functions, if it is made of them: what the fused engine runs and training moves.
     pub fn piecewise(&self) -> Option<&PiecewiseLinear<T>> {
-        match self {
-            Self::PiecewiseLinear(functions) => Some(functions),
-            _ => None,
-        }
+        if let Self::PiecewiseLinear(functions) = self { Some(functions) } else { None }
     }
 
     /// The same, to be moved.
     pub fn piecewise_mut(&mut self) -> Option<&mut PiecewiseLinear<T>> {
-        match self {
-            Self::PiecewiseLinear(functions) => Some(functions),
-            _ => None,
-        }
+        if let Self::PiecewiseLinear(functions) = self { Some(functions) } else { None }
     }
 
     /// Whether training moves it: piecewise-linear functions with two knots or more. The paper's clip stays as it is.
@@ -96,12 +90,9 @@ impl<T: Real> Activation<T> {
     /// Checks that it is an activation for so many features.
     pub fn validate(&self, features: usize) -> Result<()> {
         self.prox().validate()?;
-        match self.prox().planes() {
-            Some(planes) if planes != features => {
-                Err(invalid!("{planes} thresholds given, but {features} features"))
-            }
-            _ => Ok(()),
-        }
+        let planes = self.prox().planes().unwrap_or(features);
+        refuse!(planes != features => "{planes} thresholds given, but {features} features");
+        Ok(())
     }
 
     /// `u = s(v)` for a batch.

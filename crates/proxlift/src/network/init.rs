@@ -23,7 +23,8 @@ const FOLLOWED: NormParams = NormParams { tolerance: 3e-3, max_iterations: 200, 
 /// `tau_k ||L_k||^2` stays below 2.
 #[derive(Clone, Debug)]
 pub struct Norms<T> {
-    states: Vec<PowerState<T>>,
+    pub(crate) states: Vec<PowerState<T>>,
+    pub(crate) converged: bool,
 }
 
 impl<T: Real> Norms<T> {
@@ -33,13 +34,21 @@ impl<T: Real> Norms<T> {
             let gram = autocorrelation(&network.theta[k]);
             PowerState::new(&on_square(&gram), seed.wrapping_add(k as u64))
         });
-        Self { states: states.collect() }
+        Self { states: states.collect(), converged: false }
     }
 
     /// Converges the norms, from whatever they start, and sets `tau_k` of every inner layer by them; a layer whose
     /// filters are zero keeps its step.
     pub fn converge(&mut self, network: &mut Network<T>) {
         self.update(network, &CONVERGED);
+        self.converged = true;
+    }
+
+    /// Before the first batch of a training, converges the norms, unless they are.
+    pub fn start(&mut self, network: &mut Network<T>) {
+        if !self.converged {
+            self.converge(network);
+        }
     }
 
     /// The same for norms that were converged before the filters moved a little.
@@ -59,24 +68,6 @@ impl<T: Real> Norms<T> {
                 *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
         });
-    }
-
-    /// The vectors that the next power iterations start from.
-    pub fn vectors(&self) -> impl Iterator<Item = &[T]> {
-        self.states.iter().map(PowerState::vector)
-    }
-
-    /// Continues from `vectors`, as [`Norms::vectors`] gave them.
-    pub fn restore<'a>(&mut self, vectors: impl Iterator<Item = &'a [T]>) -> Result<()>
-    where
-        T: 'a,
-    {
-        let mut vectors = vectors;
-        for state in &mut self.states {
-            let fits = vectors.next().is_some_and(|vector| state.start_from(vector));
-            refuse!(!fits => "the vectors of the norms do not fit the network");
-        }
-        Ok(())
     }
 }
 

@@ -75,9 +75,7 @@ fn add_shifted<T: Real>(out: &mut [T], row: &[T], shift: isize, w: T) {
     } else {
         (&mut out[distance..], &row[..count])
     };
-    for (out, &x) in out.iter_mut().zip(row) {
-        *out += w * x;
-    }
+    out.iter_mut().zip(row).for_each(|(out, &x)| *out += w * x);
 }
 
 impl<T: Real> LinearOperator<T> for Convolution<'_, T> {

@@ -57,9 +57,7 @@ impl<T: Real> LinearOperator<T> for FiniteDifferences {
             let (dx, dy) = pair.split_at_mut(pixels);
             for ((row, dx), start) in plane.chunks_exact(w).zip(dx.chunks_exact_mut(w)).zip((0..).step_by(w))
             {
-                for (out, pair) in dx.iter_mut().zip(row.windows(2)) {
-                    *out = pair[1] - pair[0];
-                }
+                dx.iter_mut().zip(row.windows(2)).for_each(|(out, pair)| *out = pair[1] - pair[0]);
                 dx[w - 1] = T::zero();
                 let dy = &mut dy[start..start + w];
                 match plane.get(start + w..start + 2 * w) {
@@ -107,8 +105,6 @@ fn add_horizontal_adjoint<T: Real>(dx: &[T], out: &mut [T]) {
     let (Some(&first), Some(&last)) = (dx.first(), dx.last()) else { return };
     out[0] -= first;
     let inner = out.len() - 1;
-    for (out, pair) in out[1..inner].iter_mut().zip(dx.windows(2)) {
-        *out += pair[0] - pair[1];
-    }
+    out[1..inner].iter_mut().zip(dx.windows(2)).for_each(|(out, pair)| *out += pair[0] - pair[1]);
     out[inner] += last;
 }

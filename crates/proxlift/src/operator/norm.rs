@@ -89,12 +89,9 @@ impl<T: Real> PowerState<T> {
         &self.x
     }
 
-    /// Starts the next call from `vector`; false, and nothing done, if its length does not fit.
-    pub fn start_from(&mut self, vector: &[T]) -> bool {
-        if vector.len() == self.x.len() {
-            self.x.copy_from_slice(vector);
-        }
-        vector.len() == self.x.len()
+    /// The same, to set the start of the next call.
+    pub fn vector_mut(&mut self) -> &mut [T] {
+        &mut self.x
     }
 
     /// Starts afresh from a random vector of unit norm.

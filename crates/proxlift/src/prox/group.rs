@@ -71,9 +71,7 @@ pub(super) fn pull_groups<T: Real>(
         a.iter_mut().zip(&mut b).for_each(|(a, b)| (*a, *b) = factors(block.threshold, *a, *b));
         for range in block.ranges() {
             let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
-            for (((out, &g), &v), (&a, &b)) in fields.zip(a.iter().zip(&b)) {
-                *out = a * g + b * v;
-            }
+            fields.zip(a.iter().zip(&b)).for_each(|(((out, &g), &v), (&a, &b))| *out = a * g + b * v);
         }
     }
 }
@@ -101,9 +99,7 @@ impl<T: Real> Block<T> {
     pub(super) fn inner(&self, a: &[T], b: &[T], out: &mut [T; BLOCK]) {
         out.fill(T::zero());
         for range in self.ranges() {
-            for ((out, &a), &b) in out.iter_mut().zip(&a[range.clone()]).zip(&b[range]) {
-                *out += a * b;
-            }
+            out.iter_mut().zip(&a[range.clone()]).zip(&b[range]).for_each(|((out, &a), &b)| *out += a * b);
         }
     }
 
@@ -116,9 +112,7 @@ impl<T: Real> Block<T> {
     /// `u(p) <- factors(p) u(p)`.
     pub(super) fn scale(&self, factors: &[T; BLOCK], u: &mut [T]) {
         for range in self.ranges() {
-            for (u, &factor) in u[range].iter_mut().zip(factors) {
-                *u *= factor;
-            }
+            u[range].iter_mut().zip(factors).for_each(|(u, &factor)| *u *= factor);
         }
     }
 }

@@ -110,9 +110,7 @@ impl<T: Real> PiecewiseLinear<T> {
                 least = *knot;
             }
         }
-        for slope in &mut self.slopes {
-            *slope = slope.max(T::zero()).min(T::one());
-        }
+        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(T::zero()).min(T::one()));
     }
 
     /// The clips of feature `j`: its last slope `c`, then `(a_m, l_m)`.

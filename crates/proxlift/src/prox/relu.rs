@@ -43,9 +43,7 @@ impl<T: Real> Prox<T> for Relu {
     /// `min(v, 0)`, for every `tau`.
     fn prox_conjugate(&self, _tau: T, v: &[T], out: &mut [T]) {
         assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
-        for (out, &v) in out.iter_mut().zip(v) {
-            *out = if v > T::zero() { T::zero() } else { v };
-        }
+        out.iter_mut().zip(v).for_each(|(out, &v)| *out = if v > T::zero() { T::zero() } else { v });
     }
 
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {

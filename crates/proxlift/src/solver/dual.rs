@@ -86,9 +86,7 @@ impl<T: Real> DualForwardBackward<T> {
             }
             primal_at(op, &self.y, z, &mut self.x);
             op.apply(&self.x, &mut self.next);
-            for (v, &y) in self.next.iter_mut().zip(&self.y) {
-                *v = y + params.tau * *v;
-            }
+            self.next.iter_mut().zip(&self.y).for_each(|(v, &y)| *v = y + params.tau * *v);
             conjugate.prox_in_place(params.tau, &mut self.next);
             let next_t = params.inertia.next(t);
             self.extrapolate(T::of((t - 1.0) / next_t));
@@ -169,7 +167,5 @@ impl<T: Real> DualForwardBackward<T> {
 /// `x = z - L* u`.
 fn primal_at<T: Real>(op: &(impl LinearOperator<T> + ?Sized), u: &[T], z: &[T], x: &mut [T]) {
     op.adjoint(u, x);
-    for (x, &z) in x.iter_mut().zip(z) {
-        *x = z - *x;
-    }
+    x.iter_mut().zip(z).for_each(|(x, &z)| *x = z - *x);
 }

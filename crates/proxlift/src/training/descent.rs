@@ -7,11 +7,10 @@
 //!   minimiser of its linearised block in one reverse sweep. As `mu -> 0` the secant becomes the tangent, and the rule
 //!   back-propagation.
 
-use super::{
-    Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, TrackedNorms, Trainer,
-};
+use super::{Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, Trainer};
+use crate::Result;
 use crate::engine::{Engine, Gradients, ReverseRule};
-use crate::{Result, network::Network};
+use crate::network::{Network, Norms};
 
 /// The rule that carries errors from layer to layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,7 +73,7 @@ pub struct GradientDescent {
     descent: Descent,
     optimiser: Optimiser,
     constraint: Constraint,
-    norms: TrackedNorms,
+    norms: Norms<f32>,
     visits: u64,
     gradients: Option<Gradients<f32>>,
     lifted: Option<Lifted<f32>>,
@@ -95,26 +94,11 @@ impl GradientDescent {
             descent,
             optimiser: Optimiser::new(network, descent, seed)?,
             constraint,
-            norms: TrackedNorms::new(network, seed),
+            norms: Norms::new(network, seed),
             visits: 0,
             gradients: None,
             lifted: None,
         })
-    }
-
-    fn observe_metric(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &Network<f32>,
-        batch: &Batch,
-    ) -> Result<()> {
-        if self.optimiser.observes(self.visits) {
-            let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
-            lifted.anchor((engine, network));
-            self.optimiser.observe(network, &lifted);
-            self.lifted = Some(lifted);
-        }
-        Ok(())
     }
 }
 
@@ -135,7 +119,12 @@ impl Trainer for GradientDescent {
         progress: f64,
     ) -> Result<Report> {
         self.norms.start(network);
-        self.observe_metric(engine, network, batch)?;
+        if self.optimiser.observes(self.visits) {
+            let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
+            lifted.anchor((engine, network));
+            self.optimiser.observe(network, &lifted);
+            self.lifted = Some(lifted);
+        }
         let samples = batch.z.samples();
         let mut gradients = Gradients::reuse(self.gradients.take(), network, samples);
         let rule = match self.rule {

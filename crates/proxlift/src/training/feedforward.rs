@@ -81,21 +81,15 @@ impl<T: Real> Affine<T> for Dense<T> {
     fn adjoint(&self, d: &[T], out: &mut [T]) {
         out.fill(T::zero());
         for (row, &d) in self.weights.chunks_exact(self.inputs).zip(d) {
-            for (out, &w) in out.iter_mut().zip(row) {
-                *out += w * d;
-            }
+            out.iter_mut().zip(row).for_each(|(out, &w)| *out += w * d);
         }
     }
 
     fn add_gradient(&self, u: &[T], d: &[T], gradient: &mut AffineGradient<T>) {
         for (row, &d) in gradient.weights.chunks_exact_mut(self.inputs).zip(d) {
-            for (g, &u) in row.iter_mut().zip(u) {
-                *g += d * u;
-            }
+            row.iter_mut().zip(u).for_each(|(g, &u)| *g += d * u);
         }
-        for (g, &d) in gradient.bias.iter_mut().zip(d) {
-            *g += d;
-        }
+        gradient.bias.iter_mut().zip(d).for_each(|(g, &d)| *g += d);
     }
 }
 

@@ -6,10 +6,11 @@
 use super::blocks::{Blocks, UMemory};
 use super::optimiser::gauss_newton::{GaussNewton, OBSERVE_EVERY};
 use super::{
-    Auxiliary, Batch, BlockOrder, Lifted, Metric, Options, Report, Snapshot, ThetaSteps, TrackedNorms,
-    Trainer, UStep, backtracking::Backtracking,
+    Auxiliary, Batch, BlockOrder, Lifted, Metric, Options, Report, Snapshot, ThetaSteps, Trainer, UStep,
+    backtracking::Backtracking,
 };
-use crate::{Result, engine::Engine, network::Network};
+use crate::network::{Network, Norms};
+use crate::{Result, engine::Engine};
 use std::sync::Arc;
 
 /// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
@@ -23,7 +24,7 @@ const STEP_GROWTH: f64 = 1.02;
 /// The lifted Bregman trainer with backtracking.
 pub struct LbFb {
     options: Options,
-    norms: TrackedNorms,
+    norms: Norms<f32>,
     metric: Option<GaussNewton>,
     /// The parameter step of each layer; the first also where all layers share one.
     beta: Vec<Backtracking>,
@@ -43,8 +44,8 @@ impl LbFb {
     pub fn new(network: &Network<f32>, options: Options, samples: usize, seed: u64) -> Result<Self> {
         options.validate(network)?;
         let metric = match options.metric {
-            Metric::GaussNewton => Some(GaussNewton::full(network, seed)),
-            Metric::Diagonal => Some(GaussNewton::diagonal(network, seed)),
+            Metric::GaussNewton => Some(GaussNewton::new(network, true, seed)),
+            Metric::Diagonal => Some(GaussNewton::new(network, false, seed)),
             Metric::Euclidean | Metric::Kronecker => None,
         };
         let kept = if options.auxiliary == Auxiliary::Persistent { samples } else { 0 };
@@ -56,7 +57,7 @@ impl LbFb {
         };
         Ok(Self {
             options,
-            norms: TrackedNorms::new(network, seed),
+            norms: Norms::new(network, seed),
             metric,
             beta: vec![beta; network.theta.len()],
             gamma: vec![gamma; network.theta.len() - 1],
@@ -117,9 +118,7 @@ impl LbFb {
             let kept = Arc::make_mut(&mut self.kept[index]);
             kept.clear();
             kept.reserve_exact(lifted.u[1..].len() * lifted.u[0].sample_len());
-            for u in &lifted.u[1..] {
-                kept.extend_from_slice(u.sample(s));
-            }
+            lifted.u[1..].iter().for_each(|u| kept.extend_from_slice(u.sample(s)));
         }
     }
 }
@@ -187,31 +186,21 @@ impl Trainer for LbFb {
 
     fn save(&self, state: &mut Snapshot) {
         self.norms.save(state);
-        if let Some(metric) = &self.metric {
-            metric.save(state);
-        }
-        for (k, beta) in self.beta.iter().enumerate() {
-            state.put_scalar(format!("beta_{k}"), beta.step);
-        }
-        for (k, gamma) in self.gamma.iter().enumerate() {
-            state.put_scalar(format!("gamma_{k}"), gamma.step);
+        self.metric.iter().for_each(|metric| metric.save(state));
+        for (name, steps) in [("beta", &self.beta), ("gamma", &self.gamma)] {
+            steps.iter().enumerate().for_each(|(k, s)| state.put_scalar(format!("{name}_{k}"), s.step));
         }
         state.put_scalar("visits", self.visits as f64);
-        for (s, kept) in self.kept.iter().enumerate() {
-            state.share(format!("u_{s}"), kept);
-        }
+        self.kept.iter().enumerate().for_each(|(s, kept)| state.share(format!("u_{s}"), kept));
     }
 
     fn restore(&mut self, state: &Snapshot) -> Result<()> {
         self.norms.restore(state)?;
-        if let Some(metric) = &mut self.metric {
-            metric.restore(state)?;
-        }
-        for (k, beta) in self.beta.iter_mut().enumerate() {
-            beta.step = state.scalar(&format!("beta_{k}"))?;
-        }
-        for (k, gamma) in self.gamma.iter_mut().enumerate() {
-            gamma.step = state.scalar(&format!("gamma_{k}"))?;
+        self.metric.iter_mut().try_for_each(|metric| metric.restore(state))?;
+        for (name, steps) in [("beta", &mut self.beta), ("gamma", &mut self.gamma)] {
+            for (k, backtracking) in steps.iter_mut().enumerate() {
+                backtracking.step = state.scalar(&format!("{name}_{k}"))?;
+            }
         }
         self.visits = state.scalar("visits")? as u64;
         for (s, kept) in self.kept.iter_mut().enumerate() {

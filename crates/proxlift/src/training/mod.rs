@@ -23,7 +23,6 @@ pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted, Machine};
-pub use norms::TrackedNorms;
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
 pub use options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
 pub use rate_search::{Trial, best_trial, search_rates};

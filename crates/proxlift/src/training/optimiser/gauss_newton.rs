@@ -52,19 +52,10 @@ pub(crate) struct GaussNewton {
 }
 
 impl GaussNewton {
-    /// Whole matrices.
-    pub(crate) fn full(network: &Network<f32>, seed: u64) -> Self {
+    /// Whole matrices, or diagonals.
+    pub(crate) fn new(network: &Network<f32>, whole: bool, seed: u64) -> Self {
         let size = network.theta[0].weights().len();
-        Self::new(network.theta.len(), size * size, seed)
-    }
-
-    /// Diagonals.
-    pub(crate) fn diagonal(network: &Network<f32>, seed: u64) -> Self {
-        Self::new(network.theta.len(), network.theta[0].weights().len(), seed)
-    }
-
-    fn new(layers: usize, length: usize, seed: u64) -> Self {
-        let zero = vec![vec![0.0; length]; layers];
+        let zero = vec![vec![0.0; if whole { size * size } else { size }]; network.theta.len()];
         Self { matrices: zero.clone(), factors: zero, observations: 0.0, seed }
     }
 
@@ -86,7 +77,8 @@ impl GaussNewton {
                 let damping = damping(matrix.iter().sum(), size);
                 factor.iter_mut().zip(&*matrix).for_each(|(f, a)| *f = a + damping);
             } else {
-                add_gram(scale, &rows, size, matrix);
+                let shape = [size, rows.len() / size, size];
+                multiply(shape, (scale, 1.0), (&rows, true), (&rows, false), matrix);
                 cholesky(matrix, size, factor);
             }
         });
@@ -187,11 +179,6 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
         }
     }
     rows
-}
-
-/// `matrix += scale rows^T rows`.
-fn add_gram(scale: f32, rows: &[f32], size: usize, matrix: &mut [f32]) {
-    multiply([size, rows.len() / size, size], (scale, 1.0), (rows, true), (rows, false), matrix);
 }
 
 /// What is added to the diagonal of a matrix of `n` rows.

@@ -93,7 +93,7 @@ impl Optimiser {
         Ok(Self {
             descent,
             moments: Moments::new(network, descent.metric == Metric::Kronecker),
-            gauss_newton: gauss_newton.then(|| GaussNewton::full(network, seed)),
+            gauss_newton: gauss_newton.then(|| GaussNewton::new(network, true, seed)),
         })
     }
 
