@@ -49,12 +49,9 @@ impl Patches {
     /// The patches of `set`. Images smaller than a patch are passed over with a warning; it is an error if none is left.
     pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
         check_sigma(spec.sigma.into())?;
-        if let Some([least, most]) = spec.levels
-            && !(least.is_finite() && most.is_finite() && 0.0 < least && least <= most && spec.sigma > 0.0)
-        {
-            return Err(invalid!(
-                "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order"
-            ));
+        if let Some([least, most]) = spec.levels {
+            refuse!(!(0.0 < least && least <= most && most.is_finite() && spec.sigma > 0.0) =>
+                "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order");
         }
         refuse!(spec.size == 0 || spec.count == 0 =>
             "{} patches of size {} are empty", spec.count, spec.size);

@@ -195,18 +195,12 @@ impl Image {
 
     /// Refuses NaN and infinite values, naming the first.
     pub fn check_finite(&self) -> Result<()> {
-        match self.data.iter().position(|v| !v.is_finite()) {
-            None => Ok(()),
-            Some(at) => {
-                let (pixel, c) = (at % self.pixels(), at / self.pixels());
-                Err(invalid!(
-                    "the pixel at row {}, column {}, channel {c} is {}; replace NaN and infinite values first",
-                    pixel / self.width,
-                    pixel % self.width,
-                    self.data[at]
-                ))
-            }
-        }
+        let Some(at) = self.data.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+        let (c, y, x) = (at / self.pixels(), at % self.pixels() / self.width, at % self.width);
+        let value = self.data[at];
+        Err(invalid!(
+            "the pixel at row {y}, column {x}, channel {c} is {value}; replace NaN and infinite values first"
+        ))
     }
 }
 

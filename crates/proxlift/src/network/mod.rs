@@ -85,23 +85,16 @@ impl<T: Real> Network<T> {
 
     /// Checks that the parts fit together and hold finite numbers only.
     pub fn validate(&self) -> Result<()> {
-        let (Some(first), 3..) = (self.theta.first(), self.theta.len()) else {
-            return Err(invalid!(
-                "the depth K is {}, but it must be at least 2",
-                self.theta.len().saturating_sub(1)
-            ));
-        };
+        let depth = self.theta.len().saturating_sub(1);
+        refuse!(depth < 2 => "the depth K is {depth}, but it must be at least 2");
         let architecture = self.architecture();
         architecture.validate()?;
-        let same = |theta: &Filters<T>| {
-            (theta.features(), theta.channels(), theta.size())
-                == (first.features(), first.channels(), first.size())
-        };
-        if let Some(k) = self.theta.iter().position(|theta| !same(theta)) {
-            return Err(invalid!("theta_{k} has another shape than theta_0"));
+        let shape = |theta: &Filters<T>| (theta.features(), theta.channels(), theta.size());
+        for (k, theta) in self.theta.iter().enumerate() {
+            refuse!(shape(theta) != shape(&self.theta[0]) => "theta_{k} has another shape than theta_0");
         }
-        refuse!(self.tau.len() != architecture.depth - 1 =>
-            "{} steps tau given, but {} layers", self.tau.len(), architecture.depth - 1);
+        refuse!(self.tau.len() != depth - 1 =>
+            "{} steps tau given, but {} layers", self.tau.len(), depth - 1);
         refuse!(self.activation.len() != self.tau.len() =>
             "{} activations given, but {} layers", self.activation.len(), self.tau.len());
         self.activation.iter().try_for_each(|activation| activation.validate(architecture.features))?;

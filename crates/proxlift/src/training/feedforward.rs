@@ -181,13 +181,9 @@ impl<T: Real> FeedForward<T> {
         refuse!(layers.len() != activations.len() + 1 || activations.is_empty() =>
             "{} affine maps and {} activations given; there must be one map more, and an activation",
             layers.len(), activations.len());
-        if let Some(k) = layers.windows(2).position(|pair| pair[0].output_len() != pair[1].input_len()) {
-            return Err(invalid!(
-                "layer {k} gives {} numbers, but layer {} takes {}",
-                layers[k].output_len(),
-                k + 1,
-                layers[k + 1].input_len()
-            ));
+        for (k, pair) in layers.windows(2).enumerate() {
+            let (given, taken) = (pair[0].output_len(), pair[1].input_len());
+            refuse!(given != taken => "layer {k} gives {given} numbers, but layer {} takes {taken}", k + 1);
         }
         Ok(Self { layers, activations })
     }

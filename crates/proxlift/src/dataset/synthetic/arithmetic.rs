@@ -65,18 +65,3 @@ pub(super) fn lattice(x: u32, y: u32, seed: u32) -> f32 {
     h ^= h >> 15;
     (h >> 8) as f32 * (1.0 / 8_388_608.0) - 1.0
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn approximations_are_close() {
-        for i in -400..400 {
-            let x = i as f32 * 0.0173;
-            assert_eq!(floor(x), x.floor() as i32);
-            assert!((exp2(x) / x.exp2() - 1.0).abs() < 1e-5, "2^{x}");
-            assert!((sine(x) - (std::f32::consts::TAU * x).sin()).abs() < 2e-3, "sine of {x} turns");
-        }
-    }
-}

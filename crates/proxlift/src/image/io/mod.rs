@@ -198,17 +198,12 @@ impl Format {
 /// A step of decoding or encoding; the reason of a failure still lacks the file's name.
 type Decoded<T> = std::result::Result<T, String>;
 
-/// Reads an image file with the default [`Limits`].
+/// Reads an image file with the default [`Limits`]; the header is checked against them before any pixel is decoded.
 pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
-    read_with(path, &Limits::default())
+    Ok(open(path.as_ref(), Allowance { limits: &Limits::default(), beside: 4 })?.into_picture())
 }
 
-/// Reads an image file; the header is checked against `limits` before any pixel is decoded.
-pub fn read_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Picture> {
-    Ok(open(path.as_ref(), Allowance { limits, beside: 4 })?.into_picture())
-}
-
-/// [`read_with`], the samples left in the depth of the file.
+/// Reads an image file, the samples left in the depth of the file.
 pub fn read_raster(path: impl AsRef<Path>, limits: &Limits) -> Result<Raster> {
     open(path.as_ref(), Allowance { limits, beside: 0 })
 }
