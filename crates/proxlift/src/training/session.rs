@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
     }
 
     /// Trains to the end, or until the observer stops it.
-    /// Fails when the training diverges ([`Error::Diverged`]), the observer fails, or a checkpoint cannot be written.
+    /// Fails when the training [diverges](crate::Error::Diverged), the observer fails, or a checkpoint cannot be written.
     pub fn run(&mut self, engine: &dyn Engine<f32>, observer: &mut dyn Observer) -> Result<Ended> {
         let first = self.record.clone();
         let plan = &self.config.plan;

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | Euclidean | the gradient itself | momentum `m <- beta m + g` |
 //! | diagonal | each entry over the root of a moving average of its square (Adam, Kingma and Ba 2014) | means of `beta1`, `beta2` |
-//! | Kronecker | the same in an [eigenbasis] of each layer's own (SOAP, Vyas and others 2024) | the same |
-//! | Gauss-Newton | a damped moving average of `J^T D J`, [a matrix for each layer](gauss_newton) | momentum |
+//! | Kronecker | the same in an eigenbasis of each layer's own (SOAP, Vyas and others 2024) | the same |
+//! | Gauss-Newton | a damped moving average of `J^T D J`, a matrix for each layer | momentum |
 //!
 //! Plain SGD is the Euclidean metric without momentum, Adam the diagonal one.
 

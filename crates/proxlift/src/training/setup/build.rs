@@ -3,7 +3,7 @@
 use super::{Config, Start};
 use crate::dataset::{ImageSet, PatchSpec, Patches};
 use crate::model::{Model, Provenance};
-use crate::{Result, network::Network};
+use crate::{Result, network::Network, training::Trainer};
 use std::sync::Arc;
 
 /// Patches in an epoch, at least, unless their number is given.
@@ -43,6 +43,11 @@ impl Config {
         }
         let scale = all.step_scale.unwrap_or(1.0) as f32;
         Ok(network.unrolled(all.unrolling.unwrap_or_default(), scale, self.seed))
+    }
+
+    /// The trainer of `network`, for `samples` patches.
+    pub fn trainer(&self, network: &Network<f32>, samples: usize) -> Result<Box<dyn Trainer + Send>> {
+        self.method.trainer(network, self.constraint, samples, self.seed)
     }
 
     /// The patches of `images`; without a number in the settings one for each image, but at least 1000.

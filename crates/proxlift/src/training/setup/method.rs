@@ -1,6 +1,6 @@
 //! What trains: from settings to a trainer. A new trainer is registered here.
 
-use super::{Algorithm, Config, Settings};
+use super::{Algorithm, Settings};
 use crate::training::{Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer};
 use crate::{Result, network::Network};
 
@@ -53,17 +53,20 @@ impl Method {
             Self::LbFb(options) => options.validate(network),
         }
     }
-}
 
-impl Config {
-    /// The trainer of `network`, for `samples` patches.
-    pub fn trainer(&self, network: &Network<f32>, samples: usize) -> Result<Box<dyn Trainer + Send>> {
-        let (constraint, seed) = (self.constraint, self.seed);
-        Ok(match self.method {
-            Method::Descent(rule, descent) => {
+    /// The trainer of `network`, its filters held to a constraint, for `samples` patches.
+    pub(super) fn trainer(
+        &self,
+        network: &Network<f32>,
+        constraint: Constraint,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Box<dyn Trainer + Send>> {
+        Ok(match *self {
+            Self::Descent(rule, descent) => {
                 Box::new(GradientDescent::new(network, rule, descent, constraint, seed)?)
             }
-            Method::LbFb(options) => Box::new(LbFb::new(network, options, samples, seed)?),
+            Self::LbFb(options) => Box::new(LbFb::new(network, options, samples, seed)?),
         })
     }
 }
