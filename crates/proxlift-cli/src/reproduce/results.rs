@@ -4,7 +4,7 @@ use super::runs::{Experiment, Method};
 use super::training::{Epoch, Training};
 use proxlift::Result;
 use proxlift::network::Network;
-use proxlift::training::grid::PAPER_RATES;
+use proxlift::training::rate_search::PAPER_RATES;
 
 pub struct Results(pub Vec<Training>);
 
