@@ -13,7 +13,7 @@ pub struct Choice {
     model: Option<String>,
     /// A classical method instead of a network: total variation (Rudin, Osher, Fatemi 1992), isotropic, over all
     /// channels jointly in colour
-    #[arg(long, value_parser = [TV])]
+    #[arg(long, value_parser = ["tv"])]
     method: Option<String>,
     /// The weight of total variation in 1/2 ||x - z||^2 + lambda TV(x) [default: 0.74 sigma; 1.1 sigma in colour]
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
@@ -24,29 +24,19 @@ pub struct Choice {
     strength: f64,
 }
 
-/// What total variation is called.
-const TV: &str = "tv";
-
 impl Choice {
     /// What was chosen.
-    ///
-    /// # Errors
-    /// When the model is neither built in nor a model file.
     pub fn load(&self) -> Result<Denoiser> {
         let denoiser = match (&self.method, self.lambda) {
             (Some(_), Some(lambda)) => Denoiser::total_variation_with(lambda),
             (Some(_), None) => Denoiser::total_variation(),
-            (None, _) => Denoiser::open(self.model_name())?,
+            (None, _) => Denoiser::open(self.name())?,
         };
         Ok(denoiser.strength(self.strength))
     }
 
     /// The model's name or file, or the method's name.
     pub fn name(&self) -> &str {
-        if self.method.is_some() { TV } else { self.model_name() }
-    }
-
-    fn model_name(&self) -> &str {
-        self.model.as_deref().unwrap_or(BuiltIn::Best.name())
+        self.method.as_deref().or(self.model.as_deref()).unwrap_or(BuiltIn::Best.name())
     }
 }

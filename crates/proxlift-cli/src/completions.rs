@@ -16,7 +16,6 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Prints the script.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::Cli::command(), "proxlift", &mut script);

@@ -3,7 +3,8 @@
 use crate::choice::Choice;
 use crate::flags::{not_negative, pool};
 use crate::output::{self, Progress};
-use crate::plan::{self, Task, is_standard};
+use crate::tasks::{Task, is_standard, tasks};
+use crate::workers::side_by_side;
 use proxlift::denoiser::Noise;
 use proxlift::image::io::{self, Depth, Format, Limits, Raster};
 use proxlift::{Denoiser, Error, Result};
@@ -69,7 +70,7 @@ fn format(name: &str) -> std::result::Result<Format, String> {
     format.ok_or_else(|| "give png, jpg, tif or webp".into())
 }
 
-/// Plans, then denoises every picture.
+/// Settles what goes where, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
     let mut denoiser = arguments.choice.load()?;
@@ -77,19 +78,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         denoiser = denoiser.sigma(sigma);
     }
     denoiser.check()?;
-    let tasks = plan::tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
+    let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
     check_standard_output(arguments, &tasks)?;
-    let alone = tasks.len() == 1;
-    let job = Job { arguments, denoiser, alone, pool, turn: Mutex::new(()) };
+    let job = Job { arguments, denoiser, alone: tasks.len() == 1, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
-        let seconds = start.elapsed().as_secs_f64();
-        output::note(format_args!(
-            "wrote {} in {seconds:.2} s{}",
-            target(&task.output).display(),
-            done.told("; ")
-        ));
+        let (seconds, path) = (start.elapsed().as_secs_f64(), target(&task.output).display());
+        output::note(format_args!("wrote {path} in {seconds:.2} s{}", done.told("; ")));
         return job.print(&done.facts);
     }
     let (done, pixels) = job.pictures(&tasks)?;
@@ -108,19 +104,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// A picture on standard output stands alone there, and not on a screen.
 fn check_standard_output(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
-    let refuse = |reason: &str| Err(Error::invalid(reason));
-    match tasks.iter().any(|task| is_standard(&task.output)) {
+    Err(Error::invalid(match tasks.iter().any(|task| is_standard(&task.output)) {
         false if arguments.format.is_some() => {
-            refuse("--format is for standard output (-o -): elsewhere the extension of OUT says the format")
+            "--format is for standard output (-o -): elsewhere the extension of OUT says the format"
         }
         true if arguments.json => {
-            refuse("--json would be mixed with the picture on standard output: name a file with -o")
+            "--json would be mixed with the picture on standard output: name a file with -o"
         }
         true if std::io::stdout().is_terminal() => {
-            refuse("the picture would be written to the screen: redirect the output, or name a file with -o")
+            "the picture would be written to the screen: redirect the output, or name a file with -o"
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    }))
 }
 
 struct Job<'a> {
@@ -160,31 +155,25 @@ impl Job<'_> {
     fn pictures(&self, tasks: &[Task]) -> anyhow::Result<(usize, usize)> {
         let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
         let progress = Progress::new(tasks.len(), "denoising");
-        let (next, written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let work = || -> anyhow::Result<()> {
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.picture(task) {
-                    Ok(done) => {
-                        written.fetch_add(1, Ordering::Relaxed);
-                        pixels.fetch_add(done.pixels, Ordering::Relaxed);
-                        let told = done.told(": ");
-                        if !self.arguments.json && !told.is_empty() {
-                            output::note(format_args!("{}{told}", task.input.display()));
-                        }
-                        self.print(&done.facts)?;
+        let (written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        side_by_side(tasks, workers, |task| {
+            match self.picture(task) {
+                Ok(done) => {
+                    written.fetch_add(1, Ordering::Relaxed);
+                    pixels.fetch_add(done.pixels, Ordering::Relaxed);
+                    let told = done.told(": ");
+                    if !self.arguments.json && !told.is_empty() {
+                        output::note(format_args!("{}{told}", task.input.display()));
                     }
-                    Err(error) => {
-                        output::warn(format_args!("skipped: {error}"));
-                        self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
-                    }
+                    self.print(&done.facts)?;
                 }
-                progress.step();
+                Err(error) => {
+                    output::warn(format_args!("skipped: {error}"));
+                    self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
+                }
             }
+            progress.step();
             Ok(())
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers.min(tasks.len())).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
         })?;
         Ok((written.into_inner(), pixels.into_inner()))
     }
@@ -208,7 +197,7 @@ impl Job<'_> {
         let mut bar = None;
         let mut progress = |done, all| {
             if self.alone {
-                bar.get_or_insert_with(|| Progress::new(all, "denoising")).reach(done);
+                bar.get_or_insert_with(|| Progress::new(all, "denoising")).show(done, String::new());
             }
             ControlFlow::Continue(())
         };
@@ -265,12 +254,11 @@ fn read(path: &Path) -> Result<Raster> {
     Raster::of_picture(&picture).map_err(of_input)
 }
 
-/// What a path to read from is called.
+/// What paths to read from and to write to are called.
 fn source(path: &Path) -> &Path {
     if is_standard(path) { Path::new("standard input") } else { path }
 }
 
-/// What a path to write to is called.
 fn target(path: &Path) -> &Path {
     if is_standard(path) { Path::new("standard output") } else { path }
 }

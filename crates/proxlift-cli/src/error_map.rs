@@ -10,9 +10,6 @@ pub const BELOW: [f32; 3] = [0.0, 0.35, 0.70];
 pub const ABOVE: [f32; 3] = [0.80, 0.33, 0.0];
 
 /// The error in colour, the mean over channels: white at zero, blue below, orange above.
-///
-/// # Errors
-/// Never for two images of one shape.
 pub fn error_map(clean: &Image, estimate: &Image) -> Result<Image> {
     let mut errors = vec![0.0f32; clean.pixels()];
     for c in 0..clean.channels() {

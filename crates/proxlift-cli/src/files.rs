@@ -2,6 +2,8 @@
 
 use proxlift::image::io::write_atomically;
 use proxlift::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::Path;
 
@@ -28,10 +30,23 @@ pub fn check_extension(path: &Path, allowed: &[&str]) -> Result<()> {
     Err(Error::file(path, format!("the name of this file must end with .{}", allowed.join(" or ."))))
 }
 
+/// The last part of a path: what a file or folder is called where its place is nobody's business.
+pub fn short_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// Writes a whole file or none.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomically(path, |file| file.write_all(bytes).map_err(Error::io(path)))
+}
+
+/// Writes a value as JSON, indented.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, e.to_string()))?;
+    write(path, format!("{text}\n").as_bytes())
+}
+
+/// What a JSON file holds; none if it cannot be read as that.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }

@@ -17,9 +17,6 @@ const MOST: usize = 1 << 26;
 
 /// Draws the filters `theta_0` (top) to `theta_K`. Middle grey is zero; black and white are minus and plus the largest
 /// weight of the row. The filters of a colour network are shown in colour, each channel on the same scale.
-///
-/// # Errors
-/// When the sheet would be too large to look at.
 pub fn draw(network: &Network<f32>) -> Result<Image> {
     let sizes = network.architecture();
     let (rows, columns, channels) = (sizes.depth + 1, sizes.features, sizes.channels);
@@ -55,30 +52,4 @@ pub fn draw(network: &Network<f32>) -> Result<Image> {
         }
     }
     Ok(sheet)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proxlift::network::Architecture;
-
-    #[test]
-    fn every_weight_is_seen_at_its_place() {
-        let architecture = Architecture { depth: 3, features: 4, kernel: 5, channels: 3 };
-        let network = Network::<f32>::glorot(architecture, 0.1, 1).unwrap();
-        let sheet = draw(&network).unwrap();
-        // 5x5 kernels are enlarged 10 times; with frame and gap, filters are 60 pixels apart.
-        assert_eq!(sheet.shape(), (3, 4 * 60 + 8, 4 * 60 + 8));
-        let weights = network.theta[2].weights();
-        let largest = weights.iter().fold(0.0f32, |most, w| most.max(w.abs()));
-        // Feature 1, channel 2, tap (3, 4), the middle of its block.
-        let expected = 0.5 + 0.5 * weights[((3 + 2) * 5 + 3) * 5 + 4] / largest;
-        let (y, x) = (9 + 2 * 60 + 3 * 10 + 5, 9 + 60 + 4 * 10 + 5);
-        assert_eq!(sheet.plane(2)[y * sheet.width() + x], expected);
-        let pixel = |y: usize, x: usize| sheet.plane(0)[y * sheet.width() + x];
-        assert_eq!(
-            (pixel(0, 0), pixel(8, 8), pixel(8 + 51, 8), pixel(8 + 52, 8)),
-            (GAP_VALUE, FRAME_VALUE, FRAME_VALUE, GAP_VALUE)
-        );
-    }
 }

@@ -80,38 +80,3 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     builder.build().context("cannot start threads")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fractions_are_numbers() {
-        assert_eq!(number("25/255"), Ok(25.0 / 255.0));
-        assert_eq!(number(" 0.1"), Ok(0.1));
-        assert!(number("a lot").unwrap_err().contains("25/255"));
-        assert!(number("1/").is_err());
-    }
-
-    #[test]
-    fn levels_are_lists_and_ranges() {
-        assert_eq!(levels("25/255").unwrap().0, [25.0 / 255.0]);
-        assert_eq!(levels("0.02,0.1, 50/255").unwrap().0, [0.02, 0.1, 50.0 / 255.0]);
-        let range = levels("0.02:0.3:0.02").unwrap().0;
-        assert_eq!((range.len(), range[14]), (15, 0.3));
-        assert_eq!(levels("15/255:50/255:35/255").unwrap().0.len(), 2);
-        for bad in ["", "0.1,", "0.1:0.2", "0.2:0.1:0.1", "0:1:0", "0:1:-1", "0:1:1e-9", "0:nan:1", "1:2:3:4"]
-        {
-            assert!(levels(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn numbers_without_meaning_are_refused() {
-        for bad in ["-0.1", "nan", "inf", "1/0"] {
-            assert!(not_negative(bad).is_err() && sigma(bad).is_err() && levels(bad).is_err(), "{bad}");
-        }
-        assert!(sigma("25").unwrap_err().contains("25/255") && levels("0.1,25").is_err());
-        assert_eq!((not_negative("25"), sigma("0")), (Ok(25.0), Ok(0.0)));
-    }
-}

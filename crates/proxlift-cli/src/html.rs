@@ -20,9 +20,6 @@ pub fn table<C: Render>(head: &[&str], rows: &[Vec<C>]) -> Markup {
 }
 
 /// A picture as it is seen: a PNG of 8 bits.
-///
-/// # Errors
-/// When a value is not finite.
 pub fn as_png(image: Image) -> Result<Vec<u8>> {
     encode(&Picture::new(image, Depth::Eight), Format::Png)
 }
@@ -85,11 +82,5 @@ mod tests {
         ] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
-    }
-
-    #[test]
-    fn text_stays_text() {
-        let page = document("<b>", "", &table(&["<i>"], &[vec!["<script>"]]));
-        assert!(page.contains("&lt;b&gt;") && page.contains("&lt;i&gt;") && !page.contains("<script>"));
     }
 }

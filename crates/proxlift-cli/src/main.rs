@@ -1,4 +1,4 @@
-//! `proxlift`: flags -> plan -> work. The library does the work; this crate only converts.
+//! `proxlift`: flags -> settings -> work. The library does the work; this crate only converts.
 
 mod bench;
 mod chart;
@@ -15,12 +15,13 @@ mod flags;
 mod html;
 mod inspect;
 mod output;
-mod plan;
 mod reproduce;
 mod scores;
 mod sensitivity;
+mod tasks;
 mod test_set;
 mod train;
+mod workers;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -98,8 +99,7 @@ fn main() -> ExitCode {
     output::start(cli.quiet);
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough (`| head`).
-        Err(error) if error.is::<output::Closed>() => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<proxlift::Error>() {
             // The library's sentence is whole: it already tells what the system said.
             Some(sentence) => {

@@ -5,7 +5,7 @@
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,25 +29,15 @@ pub fn start(quiet: bool) {
     let _ = tracing::subscriber::set_global_default(Warnings);
 }
 
-/// Stdout was closed by its reader: the program ends without a word.
-#[derive(Debug)]
-pub struct Closed;
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the output was closed")
-    }
-}
-
-impl std::error::Error for Closed {}
-
 /// Writes to stdout, as it is.
 pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        result => result.context("cannot write to standard output"),
-    }
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+/// Whether stdout was closed by its reader, who has seen enough (`| head`).
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// A line of results on stdout.
@@ -105,7 +95,6 @@ fn bar_slot() -> std::sync::MutexGuard<'static, Option<ProgressBar>> {
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows the bar.
     pub fn new(steps: usize, what: &str) -> Self {
         Self::styled(steps, what, "{prefix} {wide_bar} {pos}/{len}, {eta} left")
     }
@@ -138,12 +127,6 @@ impl Progress {
         self.0.set_message(text);
     }
 
-    /// So many pieces are done.
-    pub fn reach(&self, done: usize) {
-        self.0.set_position(done as u64);
-    }
-
-    /// One piece is done.
     pub fn step(&self) {
         self.0.inc(1);
     }
@@ -188,8 +171,7 @@ struct Message(String);
 impl Visit for Message {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
-            // Writing to a string does not fail.
-            let _ = write!(self.0, "{value:?}");
+            self.0 = format!("{value:?}");
         }
     }
 }

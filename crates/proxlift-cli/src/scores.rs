@@ -7,7 +7,7 @@ use proxlift::image::Image;
 use proxlift::image::noise::add_gaussian;
 use proxlift::{Denoiser, Error, Result};
 use rayon::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -16,28 +16,22 @@ use std::time::Instant;
 pub struct Score {
     /// The picture's file.
     pub image: String,
-    /// PSNR of the noisy picture at peak 1.
+    /// At peak 1.
     pub noisy_psnr: f64,
-    /// SSIM of the noisy picture.
     pub noisy_ssim: f64,
-    /// PSNR of the estimate at peak 1.
     pub psnr: f64,
-    /// SSIM of the estimate.
     pub ssim: f64,
-    /// PSNR of the noisy picture at the peak of the clean one, unless that is black.
+    /// At the peak of the clean picture, unless that is black.
     pub noisy_psnr_image_peak: Option<f64>,
-    /// PSNR of the estimate at the peak of the clean picture, unless that is black.
     pub psnr_image_peak: Option<f64>,
 }
 
 /// The scores of a set.
 #[derive(Clone, Debug)]
 pub struct Scores {
-    /// One for each picture, in order.
     pub per_image: Vec<Score>,
-    /// The level of the noise that was added.
+    /// The noise that was added.
     pub sigma: f64,
-    /// Where the noise came from.
     pub seed: u64,
     /// Time spent denoising.
     pub seconds: f64,
@@ -45,23 +39,11 @@ pub struct Scores {
     pub pixels: usize,
 }
 
-/// Adds noise of level `sigma` to the pictures of `set`, denoises and scores them.
+/// Adds noise of level `sigma` to the first `count` pictures of `set`, denoises and scores them.
 ///
 /// Picture `i` has the noise of stream `i` of `seed`, also not clipped. Threads are those of the pool that this is
 /// called in.
-pub fn score(denoiser: &Denoiser, set: &ImageSet, sigma: f64, seed: u64) -> Result<Scores> {
-    score_first(denoiser, set, set.len(), sigma, seed)
-}
-
-/// [`score`] for the first `count` pictures.
-pub fn score_first(
-    denoiser: &Denoiser,
-    set: &ImageSet,
-    count: usize,
-    sigma: f64,
-    seed: u64,
-) -> Result<Scores> {
-    let count = count.min(set.len());
+pub fn score(denoiser: &Denoiser, set: &ImageSet, count: usize, sigma: f64, seed: u64) -> Result<Scores> {
     let progress = Progress::new(count, "evaluating");
     let mut scores = Scores { per_image: Vec::new(), sigma, seed, seconds: 0.0, pixels: 0 };
     for few in few_at_a_time(count) {
@@ -99,24 +81,31 @@ pub fn noisy(set: &ImageSet, which: Range<usize>, sigma: f64, seed: u64) -> Resu
 }
 
 /// The scores of an estimate of picture `i`.
-///
-/// # Errors
-/// When that is too small; its name is told.
 pub fn score_picture(set: &ImageSet, i: usize, estimate: &Image) -> Result<evaluation::Score> {
     let score = evaluation::Score::of(&set.images()[i], estimate);
     score.map_err(|e| Error::file(&set.names()[i], e.to_string()))
 }
 
+/// Mean and deviation; of no values, not a number.
+pub fn summary(values: impl Iterator<Item = f64>) -> Summary {
+    let values: Vec<f64> = values.collect();
+    Summary::of(&values).unwrap_or(Summary { count: 0, mean: f64::NAN, std: 0.0 })
+}
+
 impl Scores {
-    /// Mean and standard deviation of one of the scores.
-    pub fn summary(&self, of: impl Fn(&Score) -> f64) -> Summary {
-        self.summary_of_some(|score| Some(of(score)))
+    /// Mean and standard deviation of one of the scores, over the pictures that have it.
+    pub fn summary(&self, of: impl Fn(&Score) -> Option<f64>) -> Summary {
+        summary(self.per_image.iter().filter_map(of))
     }
 
-    /// The same of a score that not every picture has.
-    fn summary_of_some(&self, of: impl Fn(&Score) -> Option<f64>) -> Summary {
-        let values: Vec<f64> = self.per_image.iter().filter_map(of).collect();
-        Summary::of(&values).unwrap_or(Summary { count: 0, mean: f64::NAN, std: 0.0 })
+    /// The mean PSNR and SSIM.
+    pub fn means(&self) -> (f64, f64) {
+        (self.summary(|s| Some(s.psnr)).mean, self.summary(|s| Some(s.ssim)).mean)
+    }
+
+    /// Those of the noisy pictures.
+    pub fn noisy_means(&self) -> (f64, f64) {
+        (self.summary(|s| Some(s.noisy_psnr)).mean, self.summary(|s| Some(s.noisy_ssim)).mean)
     }
 
     /// Megapixels denoised in a second.
@@ -126,24 +115,15 @@ impl Scores {
 
     /// The table for people.
     pub fn table(&self) -> String {
-        let row = |name: &str, peak_one: Summary, ssim: Summary, image_peak: Summary| {
-            let (peak_one, image_peak) = (format!("{peak_one:.2}"), format!("{image_peak:.2}"));
-            format!("{name:<10} {peak_one:>16} {:>18} {image_peak:>16}", format!("{ssim:.4}"))
+        let row = |name: &str, of: [fn(&Score) -> Option<f64>; 3]| {
+            let [psnr, ssim, own] = of.map(|of| self.summary(of));
+            let (psnr, ssim, own) = (format!("{psnr:.2}"), format!("{ssim:.4}"), format!("{own:.2}"));
+            format!("{name:<10} {psnr:>16} {ssim:>18} {own:>16}")
         };
         [
             format!("{:<10} {:>16} {:>18} {:>16}", "", "PSNR (peak 1)", "SSIM", "PSNR (own peak)"),
-            row(
-                "noisy",
-                self.summary(|s| s.noisy_psnr),
-                self.summary(|s| s.noisy_ssim),
-                self.summary_of_some(|s| s.noisy_psnr_image_peak),
-            ),
-            row(
-                "denoised",
-                self.summary(|s| s.psnr),
-                self.summary(|s| s.ssim),
-                self.summary_of_some(|s| s.psnr_image_peak),
-            ),
+            row("noisy", [|s| Some(s.noisy_psnr), |s| Some(s.noisy_ssim), |s| s.noisy_psnr_image_peak]),
+            row("denoised", [|s| Some(s.psnr), |s| Some(s.ssim), |s| s.psnr_image_peak]),
         ]
         .join("\n")
     }
@@ -158,24 +138,28 @@ impl Scores {
         std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// The object for programs; a score that is infinite becomes `null`.
-    pub fn to_json(&self) -> Map<String, Value> {
-        let (psnr, ssim) = (self.summary(|s| s.psnr), self.summary(|s| s.ssim));
-        let entries = [
-            ("images", json!(self.per_image.len())),
-            ("sigma", json!(self.sigma)),
-            ("seed", json!(self.seed)),
-            ("noisy_psnr", json!(self.summary(|s| s.noisy_psnr).mean)),
-            ("noisy_ssim", json!(self.summary(|s| s.noisy_ssim).mean)),
-            ("psnr", json!(psnr.mean)),
-            ("psnr_std", json!(psnr.std)),
-            ("ssim", json!(ssim.mean)),
-            ("ssim_std", json!(ssim.std)),
-            ("noisy_psnr_image_peak", json!(self.summary_of_some(|s| s.noisy_psnr_image_peak).mean)),
-            ("psnr_image_peak", json!(self.summary_of_some(|s| s.psnr_image_peak).mean)),
-            ("seconds", json!(self.seconds)),
-            ("megapixels_per_second", json!(self.megapixels_per_second())),
-        ];
-        entries.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    /// The object for programs, with all pictures if `verbose`; a score that is infinite becomes `null`.
+    pub fn to_json(&self, verbose: bool) -> Value {
+        let (psnr, ssim) = (self.summary(|s| Some(s.psnr)), self.summary(|s| Some(s.ssim)));
+        let (noisy_psnr, noisy_ssim) = self.noisy_means();
+        let mut object = json!({
+            "images": self.per_image.len(),
+            "sigma": self.sigma,
+            "seed": self.seed,
+            "noisy_psnr": noisy_psnr,
+            "noisy_ssim": noisy_ssim,
+            "psnr": psnr.mean,
+            "psnr_std": psnr.std,
+            "ssim": ssim.mean,
+            "ssim_std": ssim.std,
+            "noisy_psnr_image_peak": self.summary(|s| s.noisy_psnr_image_peak).mean,
+            "psnr_image_peak": self.summary(|s| s.psnr_image_peak).mean,
+            "seconds": self.seconds,
+            "megapixels_per_second": self.megapixels_per_second(),
+        });
+        if verbose {
+            object["per_image"] = json!(self.per_image);
+        }
+        object
     }
 }

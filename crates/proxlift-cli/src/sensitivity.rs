@@ -1,21 +1,17 @@
 //! How much of a small change of a picture comes through a network: norms of its Jacobian.
 
-use proxlift::Result;
 use proxlift::analysis::Jacobian;
-use proxlift::engine;
 use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::network::Network;
 use proxlift::operator::{NormParams, PowerState, spectral_norm};
+use proxlift::{Result, engine};
 use rayon::prelude::*;
 
 /// The power iteration: what it has found after so many steps is a lower bound, near enough to compare networks.
 const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_iterations: 1 };
 
 /// The norm of the Jacobian at each noisy picture, in order.
-///
-/// # Errors
-/// When a picture does not fit the network.
 pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
     let engine = engine::standard();
     let norm = |image: &Image| -> Result<f64> {

@@ -1,5 +1,6 @@
 //! Clean pictures to measure on: a folder's, or the built-in ones.
 
+use crate::files::short_name;
 use crate::output;
 use proxlift::dataset::{ImageSet, images_below};
 use proxlift::image::{Channels, Image, io};
@@ -9,45 +10,41 @@ use std::path::{Path, PathBuf};
 /// The built-in test set: how many pictures, their side, the seed of their shapes.
 const EMBEDDED: (usize, usize, u64) = (12, 128, 0);
 
+/// The least side that SSIM has a meaning for.
+pub const LEAST_SIDE: usize = 11;
+
 /// Clean pictures, and where they are from.
 pub struct TestSet {
-    /// The pictures.
     pub set: ImageSet,
     folder: Option<PathBuf>,
 }
 
 impl TestSet {
     /// All pictures below `folder`, or the built-in ones.
-    ///
-    /// # Errors
-    /// When the folder cannot be read or holds no picture.
     pub fn load(folder: Option<&Path>, channels: Channels) -> Result<Self> {
-        let set = match folder {
-            Some(folder) => ImageSet::from_folder(folder, channels)?,
-            None => ImageSet::embedded_test(EMBEDDED.0, EMBEDDED.1, channels, EMBEDDED.2)?,
-        };
-        Ok(Self::from_set(set, folder))
+        Self::load_at_most(folder, channels, usize::MAX)
     }
 
     /// At most `most` of them, evenly spaced.
-    ///
-    /// # Errors
-    /// As [`TestSet::load`].
     pub fn load_at_most(folder: Option<&Path>, channels: Channels, most: usize) -> Result<Self> {
         let set = match folder {
             Some(folder) => ImageSet::spaced(folder, channels, most)?,
             None => ImageSet::embedded_test(EMBEDDED.0.min(most), EMBEDDED.1, channels, EMBEDDED.2)?,
         };
-        Ok(Self::from_set(set, folder))
-    }
-
-    fn from_set(set: ImageSet, folder: Option<&Path>) -> Self {
         if set.channels() == Channels::Rgb && set.images().iter().all(is_grey) {
             output::warn(
-                "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier to denoise than one",
+                "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier \
+                 to denoise than one",
             );
         }
-        Self { set, folder: folder.map(Path::to_path_buf) }
+        Ok(Self { set, folder: folder.map(Path::to_path_buf) })
+    }
+
+    /// In a line: the first `count`, which `name` says where they are from, with this noise.
+    pub fn about(&self, count: usize, name: &str, noise: &str, seed: u64, clipped: bool) -> String {
+        let kind = if self.set.channels() == Channels::Grey { "grey" } else { "RGB" };
+        let clipped = if clipped { "clipped" } else { "not clipped" };
+        format!("{count} {kind} pictures ({name}), {noise}, seed {seed}, output {clipped}")
     }
 
     /// The folder's path, or `built-in`.
@@ -57,8 +54,7 @@ impl TestSet {
 
     /// The folder's own name, or `built-in`.
     pub fn short_name(&self) -> String {
-        let name = self.folder.as_ref().map(|path| path.file_name().unwrap_or(path.as_os_str()));
-        name.map_or("built-in".into(), |name| name.to_string_lossy().into_owned())
+        self.folder.as_ref().map_or("built-in".into(), |path| short_name(path))
     }
 
     /// Where picture `i` lies in its folder, without extension: what its noisy copy and its results are called.
@@ -71,9 +67,6 @@ impl TestSet {
 
 /// What pictures must be read as for networks that take only the `needed` kinds: as these need, in grey if `grey`, else as the
 /// first picture is.
-///
-/// # Errors
-/// When the denoisers are for different kinds of pictures, or the folder cannot be read.
 pub fn channels(needed: &[Channels], grey: bool, folder: Option<&Path>) -> Result<Channels> {
     if grey && needed.contains(&Channels::Rgb) {
         return Err(Error::invalid(
@@ -96,6 +89,17 @@ pub fn channels(needed: &[Channels], grey: bool, folder: Option<&Path>) -> Resul
 fn kind_of_first(folder: &Path) -> Result<Channels> {
     let readable = images_below(folder)?.into_iter().find_map(|path| io::read(path).ok());
     Ok(readable.map_or(Channels::Grey, |picture| picture.image.kind()))
+}
+
+/// Refuses a set with a picture below `least` pixels wide or high; `what` the pictures are stands first in the sentence.
+pub fn check_sides(set: &ImageSet, least: usize, what: &str) -> Result<()> {
+    match set.images().iter().position(|image| image.height().min(image.width()) < least) {
+        Some(at) => {
+            let reason = format!("{what} must have {least} x {least} pixels or more");
+            Err(Error::file(&set.names()[at], reason))
+        }
+        None => Ok(()),
+    }
 }
 
 fn is_grey(image: &Image) -> bool {

@@ -6,6 +6,7 @@ use common::Desk;
 use proxlift::image::Channels::Rgb;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
+use proxlift::model::Model;
 use serde_json::Value;
 use std::io::Read;
 
@@ -120,7 +121,20 @@ fn inspect_shows_numbers_and_filters() {
         assert!(out.contains(word), "{word} in {out}");
     }
     let sheet = io::read(desk.path("sheet.png")).unwrap();
-    assert_eq!(sheet.image.shape(), (3, 5 * 40 + 8, 6 * 40 + 8));
+    // 3 x 3 kernels are enlarged 10 times; with frame and gap, filters are 40 pixels apart.
+    let sheet = sheet.image;
+    assert_eq!(sheet.shape(), (3, 5 * 40 + 8, 6 * 40 + 8));
+    let pixel = |c: usize, y: usize, x: usize| 255.0 * sheet.plane(c)[y * sheet.width() + x];
+    let (gap, frame) = ((255.0f32 * 0.12).round(), (255.0f32 * 0.75).round());
+    for (at, expected) in [(0, gap), (8, frame), (8 + 31, frame), (8 + 32, gap)] {
+        assert_eq!(pixel(0, at, 8), expected, "{at}");
+    }
+    // Layer 2, feature 1, channel 2, tap (1, 2), the middle of its block.
+    let model = Model::load(desk.path("m.safetensors")).unwrap();
+    let weights = model.network.theta[2].weights();
+    let largest = weights.iter().fold(0.0f32, |most, w| most.max(w.abs()));
+    let expected = 255.0 * (0.5 + 0.5 * weights[((3 + 2) * 3 + 1) * 3 + 2] / largest);
+    assert!((pixel(2, 9 + 2 * 40 + 15, 9 + 40 + 25) - expected).abs() < 0.51);
     let object = json(&desk.succeeds(&["inspect", "m.safetensors", "--json"]).0);
     assert_eq!((&object["format_version"], &object["parameters"]), (&Value::from(1), &Value::from(810)));
     assert_eq!(object["provenance"]["trainer"], "none at all");

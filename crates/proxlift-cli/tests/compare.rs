@@ -31,6 +31,13 @@ fn a_curve_has_the_scores_of_each_level() {
     let svg = std::fs::read_to_string(desk.path("curve.svg")).unwrap();
     assert!(svg.ends_with("</svg>\n") && svg.matches("<polyline").count() == 6);
     desk.refuses(&sweep, &["curve.svg", "--overwrite"]);
+    desk.grey("set/a.png");
+    let on_one = ["evaluate", "--method", "tv", "--data", "set", "--json", "--sigma"];
+    for (levels, count, last) in [("0.02:0.3:0.02", 15, 0.3), ("0.02, 25/255,0.05:0.15:0.1", 4, 0.15)] {
+        let curve = json(&desk.succeeds(&[&on_one[..], &[levels]].concat()).0);
+        let points = curve["curve"].as_array().unwrap();
+        assert_eq!((points.len(), points[count - 1]["sigma"].as_f64()), (count, Some(last)), "{levels}");
+    }
     let (table, _) = desk.succeeds(&["evaluate", "--method", "tv", "--limit", "1", "--sigma", "0.05,0.1"]);
     assert!(table.contains("2 noise levels") && table.contains("0.0500    12.8"), "{table}");
 }
@@ -65,9 +72,10 @@ fn exported_pictures_are_those_that_were_denoised() {
 #[test]
 fn a_sheet_is_one_file_without_scripts() {
     let desk = Desk::new();
-    desk.picture("set/a.png", Rgb, Depth::Eight, false);
+    desk.picture("set/<a&b>.png", Rgb, Depth::Eight, false);
     desk.model("m.safetensors", 3);
-    let compare = ["compare", "--model", "a < b=m.safetensors", "--data", "set", "--side", "20", "--errors"];
+    let compare =
+        ["compare", "--model", "a < b<script>=m.safetensors", "--data", "set", "--side", "20", "--errors"];
     for name in ["sheet.html", "sheet.svg"] {
         let (out, _) = desk.succeeds(&[&compare[..], &["-o", name]].concat());
         assert!(out.contains("TV") && out.contains("a < b"), "{out}");
@@ -77,12 +85,37 @@ fn a_sheet_is_one_file_without_scripts() {
         assert_eq!(text.matches("data:image/png;base64,").count(), pictures, "{name}");
         assert!(
             text.contains("a &lt; b")
+                && text.contains("&lt;a&amp;b&gt;")
                 && !text.contains("<script")
+                && !text.contains("<a&b>")
                 && !text.contains("http://www.w3.org/1999")
         );
         desk.refuses(&[&compare[..], &["-o", name]].concat(), &[name, "--overwrite"]);
     }
     desk.refuses(&[&compare[..], &["-o", "sheet.png"]].concat(), &["sheet.png", "html or .svg"]);
+}
+
+#[test]
+fn a_sheet_shows_some_pictures_or_those_with_these_names() {
+    let desk = Desk::new();
+    for name in ["a", "b", "deep/c", "deep/d"] {
+        desk.grey(&format!("set/{name}.png"));
+    }
+    let base = ["compare", "--data", "set", "--json", "--show"];
+    let all = ["a", "b", "deep/c", "deep/d"];
+    for (show, more, shown) in [
+        ("2", &[][..], &["a", "deep/c"][..]),
+        ("9", &[], &all),
+        ("9", &["--limit", "2"], &["a", "b"]),
+        ("d, deep/c,a.png", &[], &["a", "deep/c", "deep/d"]),
+    ] {
+        let found = json(&desk.succeeds(&[&base[..], &[show], more].concat()).0);
+        assert_eq!(found["shown"], Value::from(shown), "{show}");
+    }
+    desk.refuses(&[&base[..], &["d", "--limit", "2"]].concat(), &["--show", "d"]);
+    for bad in ["0", "101", "", "a,,b"] {
+        desk.refuses(&[&base[..], &[bad]].concat(), &["--show"]);
+    }
 }
 
 #[test]
@@ -102,9 +135,20 @@ fn comparisons_that_make_no_sense() {
     desk.refuses(&with(&["--model", "grey.safetensors", "--model", "rgb.safetensors"]), &["grey", "colour"]);
     desk.refuses(&with(&["--model", "grey.safetensors", "--model", "grey.safetensors"]), &["two columns"]);
     desk.refuses(&with(&["--show", "b"]), &["--show", "b"]);
-    desk.refuses(&with(&["--show", "0"]), &["--show"]);
     desk.refuses(&with(&["-o", "no/such/sheet.html"]), &["no/such"]);
-    for levels in ["0.1,", "0.1:0.2", "0.1:0.2:0", "2,0.1"] {
+    for levels in [
+        "",
+        "0.1,",
+        "0.1:0.2",
+        "0.2:0.1:0.1",
+        "0:1:0",
+        "0:1:-1",
+        "0:1:1e-9",
+        "0:nan:1",
+        "1:2:3:4",
+        "2,0.1",
+        "1/",
+    ] {
         desk.refuses(&["evaluate", "--method", "tv", "--sigma", levels], &["--sigma"]);
     }
     desk.refuses(

@@ -98,6 +98,17 @@ fn the_report_is_whole_and_its_data_parse() {
         assert!(there, "{link}");
     }
 
+    // LB-FB and SGD train on the same patches.
+    let compared = runs(&desk, "reproduction-tiny");
+    for name in
+        compared.iter().filter(|n| ["paper-k", "sweep-k", "sgd-k"].iter().any(|kind| n.starts_with(kind)))
+    {
+        let config = read(&root.join("runs").join(name).join("config.toml"));
+        for line in ["fresh-noise = false", "fresh-places = false", "augment = false", "batch = 4"] {
+            assert!(config.lines().any(|l| l == line), "{line} in {name}");
+        }
+    }
+
     let figures = |name: &str| root.join("figures").join(name);
     let course = ["epoch", "seconds", "loss_mean", "loss_min", "loss_max"];
     assert_eq!(csv(&figures("figure1.csv"), &course), 2 * 2 * 3);

@@ -56,13 +56,25 @@ impl Error {
     }
 }
 
+/// An [`Error::Invalid`] from a format and its arguments.
+macro_rules! invalid {
+    ($($reason:tt)+) => {
+        $crate::Error::Invalid(format!($($reason)+))
+    };
+}
+
+/// Returns with a sentence, if something is wrong.
+macro_rules! refuse {
+    ($wrong:expr => $($reason:tt)+) => {
+        if $wrong {
+            return Err(invalid!($($reason)+));
+        }
+    };
+}
+
 /// Refuses a number that is negative, NaN or infinite; `what` it is stands first in the sentence.
-///
-/// # Errors
-/// As told.
 pub fn check_not_negative(what: &str, value: f64) -> Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("{what} is {value}, but it must be a finite number, 0 or more")))
+    let fine = value.is_finite() && value >= 0.0;
+    refuse!(!fine => "{what} is {value}, but it must be a finite number, 0 or more");
+    Ok(())
 }

@@ -4,7 +4,7 @@
 //! kernel's radius, is the zero padding of the row's right end and of the next row's left end at once, so a tap of
 //! a convolution is nothing but an offset into that vector, and no kernel knows about borders.
 
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -24,15 +24,9 @@ pub struct Grid {
 
 impl Grid {
     /// A plane of `height x width` pixels for kernels of radius `gap`.
-    ///
-    /// # Errors
-    /// When a side is zero.
     pub fn new(height: usize, width: usize, gap: usize) -> Result<Self> {
-        if height == 0 || width == 0 {
-            return Err(Error::invalid(format!(
-                "the image is {width}x{height}, but it needs at least one pixel"
-            )));
-        }
+        refuse!(height == 0 || width == 0 =>
+            "the image is {width}x{height}, but it needs at least one pixel");
         Ok(Self { height, width, gap })
     }
 
@@ -143,9 +137,6 @@ impl<T: Real> Field<T> {
     }
 
     /// A batch from planar numbers `[sample][channel][y][x]` without gaps.
-    ///
-    /// # Errors
-    /// When the count of numbers does not fit the shape.
     pub fn from_planar(samples: usize, channels: usize, grid: Grid, planar: &[T]) -> Result<Self> {
         let mut field = Self::zeros(samples, channels, grid);
         field.load(planar)?;
@@ -153,25 +144,16 @@ impl<T: Real> Field<T> {
     }
 
     /// Replaces the contents by planar numbers `[sample][channel][y][x]`.
-    ///
-    /// # Errors
-    /// When the count of numbers does not fit the shape.
     pub fn load(&mut self, planar: &[T]) -> Result<()> {
         let expected = self.samples * self.channels * self.grid.pixels();
-        if planar.len() != expected {
-            return Err(Error::invalid(format!(
-                "{} numbers given for a batch of {expected}: samples, channels or size do not match",
-                planar.len()
-            )));
-        }
+        refuse!(planar.len() != expected =>
+            "{} numbers given for a batch of {expected}: samples, channels or size do not match",
+            planar.len());
         load_planes(self.grid, planar, &mut self.data);
         Ok(())
     }
 
     /// Replaces one sample by planar numbers `[channel][y][x]`.
-    ///
-    /// # Panics
-    /// When their count does not fit the shape.
     pub fn load_sample(&mut self, index: usize, planar: &[T]) {
         let (grid, len) = (self.grid, self.sample_len());
         assert_eq!(planar.len(), self.channels * grid.pixels(), "a sample of another size");
@@ -249,9 +231,6 @@ impl<T: Real> Field<T> {
     }
 
     /// `a <- f(a, b)`, entry by entry; `f(0, 0) = 0`.
-    ///
-    /// # Panics
-    /// When the two differ in size.
     pub fn zip(&mut self, b: &Self, f: impl Fn(T, T) -> T + Sync) {
         assert_eq!(self.data.len(), b.data.len(), "batches of different sizes");
         let chunks = self.data.par_chunks_mut(GRAIN).zip(b.data.par_chunks(GRAIN));
@@ -259,9 +238,6 @@ impl<T: Real> Field<T> {
     }
 
     /// `(a, b) <- f(a, b, c)`, entry by entry; `f(0, 0, 0) = (0, 0)`.
-    ///
-    /// # Panics
-    /// When they differ in size.
     pub fn zip_both(&mut self, b: &mut Self, c: &Self, f: impl Fn(T, T, T) -> (T, T) + Sync) {
         let len = self.data.len();
         assert!(len == b.data.len() && len == c.data.len(), "batches of different sizes");
@@ -272,9 +248,6 @@ impl<T: Real> Field<T> {
     }
 
     /// The same numbers as `other`.
-    ///
-    /// # Panics
-    /// When the two differ in size.
     pub fn copy_from(&mut self, other: &Self) {
         self.data.copy_from_slice(&other.data);
     }
@@ -294,18 +267,10 @@ impl<T: Real> Field<T> {
         self.data[plane + y as usize * self.grid.stride() + x as usize]
     }
 
-    /// The pixel `(y, x)`, to be changed.
-    pub fn at_mut(&mut self, sample: usize, channel: usize, y: usize, x: usize) -> &mut T {
-        let plane = (sample * self.channels + channel) * self.grid.len();
-        &mut self.data[plane + y * self.grid.stride() + x]
-    }
-
     /// The same batch in another precision.
     pub fn cast<U: Real>(&self) -> Field<U> {
         let mut field = Field::zeros(self.samples, self.channels, self.grid);
-        for (to, from) in field.data.iter_mut().zip(self.data.iter()) {
-            *to = U::of(from.to_double());
-        }
+        field.data.iter_mut().zip(self.data.iter()).for_each(|(to, from)| *to = U::of(from.to_double()));
         field
     }
 }
@@ -316,36 +281,5 @@ fn load_planes<T: Real>(grid: Grid, planar: &[T], data: &mut [T]) {
         for (row, source) in rows.zip(source.chunks_exact(grid.width)) {
             row[..grid.width].copy_from_slice(source);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn planar_round_trip_keeps_gaps_zero() {
-        let grid = Grid::new(3, 5, 2).unwrap();
-        let planar: Vec<f32> = (1..=60).map(|i| i as f32).collect();
-        let field = Field::from_planar(2, 2, grid, &planar).unwrap();
-        assert_eq!(field.to_planar(), planar);
-        assert_eq!(field.data().iter().filter(|&&x| x == 0.0).count(), field.data().len() - 60);
-        assert_eq!(field.at(1, 0, 2, 4), 45.0);
-        assert_eq!(field.at(1, 0, 2, 5), 0.0);
-        assert_eq!(field.at(1, 0, -1, 0), 0.0);
-    }
-
-    #[test]
-    fn a_batch_starts_on_a_cache_line_also_when_cloned() {
-        let field = Field::<f32>::zeros(1, 1, Grid::new(1, 1, 1).unwrap());
-        assert_eq!(field.data().as_ptr() as usize % 64, 0);
-        assert_eq!(field.clone().data().as_ptr() as usize % 64, 0);
-    }
-
-    #[test]
-    fn empty_images_and_wrong_counts_are_refused() {
-        assert!(Grid::new(0, 4, 1).unwrap_err().to_string().contains("at least one pixel"));
-        let grid = Grid::new(2, 2, 1).unwrap();
-        assert!(Field::from_planar(1, 1, grid, &[0.0f32; 3]).is_err());
     }
 }

@@ -4,14 +4,11 @@
 //! where a number was not finite. Tests assert thresholds; a new operator or penalty is run through the same ones.
 //! All is drawn from the given seed, so that a failure can be seen twice.
 
-use rand_distr::{Distribution, StandardNormal};
-
-use crate::Real;
-use crate::engine::Engine;
 use crate::field::{Field, Grid};
 use crate::operator::{Filters, LinearOperator};
-use crate::prox::Prox;
 use crate::real::{dot, norm_squared, sum2};
+use crate::{Real, engine::Engine, prox::Prox};
+use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normal numbers from a seed: the fields the laws are tried on.
 pub fn random_field<T: Real>(len: usize, seed: u64) -> Vec<T> {
@@ -260,9 +257,6 @@ pub fn max_relative_difference<T: Real>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// How many numbers of `f`'s result differ in a bit between thread pools of the given sizes (from the first of them).
-///
-/// # Panics
-/// When a pool can't be started.
 pub fn same_bits_for_threads(f: impl Fn() -> Vec<f32> + Sync, threads: &[usize]) -> usize {
     let mut runs = threads.iter().map(|&threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

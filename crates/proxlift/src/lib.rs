@@ -61,11 +61,13 @@
 //! `docs/notation.md` in the repository maps every symbol of the paper (Wang, Benning and Repetti, MLSP 2024) to its name
 //! here, and `docs/extending.md` shows how to add a proximity operator, an unrolled algorithm, a trainer or an engine.
 
+#[macro_use]
+pub mod error;
+
 pub mod analysis;
 pub mod dataset;
 pub mod denoiser;
 pub mod engine;
-pub mod error;
 pub mod evaluation;
 pub mod field;
 pub mod image;

@@ -11,7 +11,7 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// How people call a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +48,11 @@ pub trait Named: Sized + Copy + 'static {
 }
 
 /// The variant that is, or was, called so.
-///
-/// # Errors
-/// When there is none; the sentence lists all names.
 pub fn from_name<T: Named>(given: &str) -> Result<T> {
     let called = |name: &Name| name.name == given || name.aliases.contains(&given);
     T::names().iter().position(called).map(|i| T::ALL[i]).ok_or_else(|| {
         let names: Vec<&str> = T::names().iter().map(|name| name.name).collect();
-        Error::invalid(format!("`{given}` is no {}: it is one of {}", T::WHAT, names.join(", ")))
+        invalid!("`{given}` is no {}: it is one of {}", T::WHAT, names.join(", "))
     })
 }
 

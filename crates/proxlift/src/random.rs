@@ -42,9 +42,6 @@ pub fn stream(seed: u64, purpose: Purpose, epoch: u64, index: u64) -> ChaCha8Rng
 }
 
 /// A uniform integer in `0..n`, by multiply and shift (bias below `n / 2^64`).
-///
-/// # Panics
-/// If `n` is 0.
 pub fn below(rng: &mut impl Rng, n: usize) -> usize {
     assert!(n > 0, "a random choice among nothing");
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize

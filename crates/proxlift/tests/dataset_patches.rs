@@ -32,8 +32,8 @@ fn fill(patches: &Patches, indices: &[usize], epoch: u64) -> (Vec<f32>, Vec<f32>
 }
 
 fn turned(patch: &[f32], size: usize) -> Vec<Vec<f32>> {
-    let planes = |s: Symmetry| patch.chunks_exact(size * size).flat_map(|p| s.plane(p, size, size)).collect();
-    (0..8).map(|i| planes(Symmetry::nth(i))).collect()
+    let image = Image::new(patch.len() / (size * size), size, size, patch.to_vec()).unwrap();
+    (0..8).map(|i| Symmetry::nth(i).image(&image).data().to_vec()).collect()
 }
 
 #[test]

@@ -202,3 +202,24 @@ fn several_pictures_have_the_results_of_each() {
         assert!(together.data().iter().all(|v| (0.0..=1.0).contains(v)));
     }
 }
+
+#[test]
+fn levels_are_told_in_few_digits() {
+    let told = |sigma: f64, depth: Depth| {
+        let denoiser = Denoiser::total_variation().sigma(sigma);
+        denoiser.prepare(&raster(&leaves(Grey, 16), depth)).unwrap().noise.unwrap().to_string()
+    };
+    for (sigma, text) in [
+        (0.0, "0"),
+        (0.0984, "0.098"),
+        (25.1, "25"),
+        (0.00123, "0.0012"),
+        (5.04, "5.0"),
+        (98.4, "98"),
+        (1234.5, "1234"),
+        (1e-9, "1.0e-9"),
+    ] {
+        assert_eq!(told(sigma, Depth::Float), text);
+    }
+    assert_eq!(told(0.0984, Depth::Eight), "0.098 (25/255)");
+}

@@ -84,7 +84,7 @@ fn clear_of_knots(mut net: Network<f32>, z: &Field<f32>) -> Network<f32> {
     const REACH: f64 = 0.004;
     for k in 1..net.theta.len() - 1 {
         let mut lifted = Lifted::new(&net.cast::<f64>(), z.cast(), z.cast()).unwrap();
-        lifted.anchor(&Reference, &net.cast());
+        lifted.anchor((&Reference, &net.cast()));
         let planar = lifted.v[k].to_planar();
         let (pixels, features) = (z.grid().pixels(), net.architecture().features);
         let functions = net.activation[k - 1].piecewise_mut().unwrap();

@@ -91,12 +91,12 @@ impl Engine<f64> for Broken {
         let last = u.at(0, 0, 0, 0);
         Reference.analyse(theta, z, u);
         match self.0 {
-            Fault::Border => *u.at_mut(0, 0, 0, 0) += 0.1 * z.at(0, 0, 0, 0),
+            Fault::Border => u.data_mut()[0] += 0.1 * z.at(0, 0, 0, 0),
             Fault::Gap => {
                 let width = u.grid().width();
                 u.data_mut()[width] = 1e-3;
             }
-            Fault::Forgotten => *u.at_mut(0, 0, 0, 0) = last,
+            Fault::Forgotten => u.data_mut()[0] = last,
             Fault::Correlation => {}
         }
     }

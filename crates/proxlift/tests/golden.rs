@@ -129,18 +129,18 @@ fn check_energy<T: Real>(golden: &Golden, engine: &dyn Engine<T>, tolerance: f64
     for k in 1..lifted.u.len() {
         lifted.u[k].load(&golden.tensor(&format!("u_{k}"))).unwrap();
     }
-    lifted.refresh(engine, &network);
-    let energy = lifted.energy(engine, &network, mu);
+    lifted.refresh((engine, &network));
+    let energy = lifted.energy((engine, &network), mu);
     golden.check("data_term", &energy.data, tolerance);
     let total: Vec<f64> = (0..energy.data.len()).map(|s| energy.sample(s)).collect();
     golden.check("energy", &total, tolerance);
     let mut theta = network.theta.clone();
-    lifted.theta_gradients(engine, &network, T::of(mu), &mut theta);
+    lifted.theta_gradients((engine, &network), T::of(mu), &mut theta);
     for (k, theta) in theta.iter().enumerate() {
         golden.check(&format!("grad_theta_{k}"), theta.weights(), tolerance);
     }
     let mut u = lifted.u.clone();
-    lifted.u_gradients(engine, &network, T::of(mu), &mut u);
+    lifted.u_gradients((engine, &network), T::of(mu), &mut u);
     for (k, gradient) in u.iter().enumerate().skip(1) {
         golden.check(&format!("penalty_{k}"), &energy.penalties[k - 1], tolerance);
         golden.check(&format!("grad_u_{k}"), &gradient.to_planar(), tolerance);

@@ -1,6 +1,7 @@
-//! The planar buffer and its noise.
+//! Buffers of images and of batches, and their noise.
 
-use proxlift::image::noise::{add_gaussian, fill_gaussian};
+use proxlift::field::{Field, Grid};
+use proxlift::image::noise::{add_gaussian, add_gaussian_in_place, check_sigma, check_sigma_below_white};
 use proxlift::image::{Channels, Image};
 use proxlift::random::{Purpose, below, shuffle, stream};
 
@@ -78,7 +79,7 @@ fn noise_bits_are_pinned() {
 fn streams_are_independent_of_each_other() {
     let draw = |purpose, epoch, index| {
         let mut out = [0.0; 8];
-        fill_gaussian(&mut stream(1, purpose, epoch, index), 1.0, &mut out);
+        add_gaussian_in_place(&mut stream(1, purpose, epoch, index), 1.0, &mut out);
         out
     };
     let base = draw(Purpose::PatchNoise, 0, 0);
@@ -99,4 +100,39 @@ fn integers_are_even_and_shuffles_complete() {
     assert_ne!(items, (0..100).collect::<Vec<_>>());
     items.sort_unstable();
     assert_eq!(items, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn planar_round_trip_keeps_gaps_zero() {
+    let grid = Grid::new(3, 5, 2).unwrap();
+    let planar: Vec<f32> = (1..=60).map(|i| i as f32).collect();
+    let field = Field::from_planar(2, 2, grid, &planar).unwrap();
+    assert_eq!(field.to_planar(), planar);
+    assert_eq!(field.data().iter().filter(|&&x| x == 0.0).count(), field.data().len() - 60);
+    assert_eq!(field.at(1, 0, 2, 4), 45.0);
+    assert_eq!(field.at(1, 0, 2, 5), 0.0);
+    assert_eq!(field.at(1, 0, -1, 0), 0.0);
+}
+
+#[test]
+fn a_batch_starts_on_a_cache_line_also_when_cloned() {
+    let field = Field::<f32>::zeros(1, 1, Grid::new(1, 1, 1).unwrap());
+    assert_eq!(field.data().as_ptr() as usize % 64, 0);
+    assert_eq!(field.clone().data().as_ptr() as usize % 64, 0);
+}
+
+#[test]
+fn empty_images_and_wrong_counts_are_refused() {
+    assert!(Grid::new(0, 4, 1).unwrap_err().to_string().contains("at least one pixel"));
+    let grid = Grid::new(2, 2, 1).unwrap();
+    assert!(Field::from_planar(1, 1, grid, &[0.0f32; 3]).is_err());
+}
+
+#[test]
+fn levels_without_meaning_are_refused() {
+    for bad in [-0.1, f64::NAN, f64::INFINITY] {
+        assert!(check_sigma(bad).is_err() && check_sigma_below_white(bad).is_err(), "{bad}");
+    }
+    assert!(check_sigma(25.0).is_ok() && check_sigma_below_white(0.0).is_ok());
+    assert!(check_sigma_below_white(25.0).unwrap_err().to_string().contains("25/255"));
 }

@@ -142,7 +142,7 @@ fn a_lifted_batch_needs_little_more_than_u_and_v() {
     let mut lifted = None;
     let bytes = measure(|| {
         let mut batch = Lifted::new(&net, z, x).unwrap();
-        batch.anchor(&engine, &net);
+        batch.anchor((&engine, &net));
         lifted = Some(batch);
     });
     println!("a lifted batch of 50 peaks at {bytes:?}; its u and v are {}", stored(50));
@@ -152,9 +152,9 @@ fn a_lifted_batch_needs_little_more_than_u_and_v() {
     let mut gradients = Gradients::zeros(&net, 50);
     let mut u = lifted.u.clone();
     let again = steady(|| {
-        lifted.anchor(&engine, &net);
-        lifted.theta_gradients(&engine, &net, 0.1, &mut gradients.theta);
-        lifted.u_gradients(&engine, &net, 0.1, &mut u);
+        lifted.anchor((&engine, &net));
+        lifted.theta_gradients((&engine, &net), 0.1, &mut gradients.theta);
+        lifted.u_gradients((&engine, &net), 0.1, &mut u);
     });
     println!("anchoring and all gradients of a lifted batch allocate {again} bytes in {CALLS} rounds");
     // Lists of numbers for each sample, and no field.

@@ -202,3 +202,89 @@ fn the_laws_see_a_wrong_prox() {
     let steep = PiecewiseLinear::new(1, vec![0.5], vec![1.2, 0.3]).unwrap();
     assert!(firm_expansion(&steep, 1.0, &v, 4) > 1e-3);
 }
+
+#[test]
+fn clips_each_plane_by_its_own_bounds() {
+    let clip = BoxClip::symmetric(vec![1.0, 0.5]).unwrap();
+    let mut v = [2.0, -3.0, 0.25, -0.75];
+    clip.prox_in_place(7.0, &mut v);
+    assert_eq!(v, [1.0, -1.0, 0.25, -0.5]);
+    assert_eq!(clip.value(&v), 0.0);
+    assert_eq!(clip.value(&[1.1, 0.0, 0.0, 0.0]), f64::INFINITY);
+    assert_eq!(clip.conjugate_value(&[2.0, -1.0, 2.0, 0.0]), 4.0);
+    assert!(BoxClip::symmetric(vec![1.0f32]).unwrap().value(&[f32::NAN]).is_infinite());
+}
+
+#[test]
+fn refuses_empty_boxes() {
+    assert!(BoxClip::interval(vec![1.0], vec![0.0]).is_err());
+    assert!(BoxClip::interval(vec![0.0], vec![f64::INFINITY]).is_err());
+    assert!(BoxClip::interval(vec![0.0, 0.0], vec![1.0]).is_err());
+    assert!(BoxClip::symmetric(vec![-1.0]).is_err());
+}
+
+#[test]
+#[should_panic(expected = "3 entries")]
+fn panics_when_the_planes_do_not_fit() {
+    BoxClip::symmetric(vec![1.0, 0.5]).unwrap().prox_in_place(1.0, &mut [0.0; 3]);
+}
+
+#[test]
+fn shrinks_each_plane_by_its_own_threshold() {
+    let soft = SoftThreshold::new(vec![1.0, 0.5]).unwrap();
+    let mut v = [3.0, -1.5, 0.75, -3.0];
+    soft.prox_in_place(2.0, &mut v);
+    assert_eq!(v, [1.0, 0.0, 0.0, -2.0]);
+    assert_eq!(soft.value(&[1.0, -1.0, 2.0, -4.0]), 5.0);
+    assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.5, 0.0]), 0.0);
+    assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.6, 0.0]), f64::INFINITY);
+}
+
+#[test]
+fn projects_each_pixel_of_each_group() {
+    let ball = L2Ball::new(4, 2, vec![1.0, 10.0]).unwrap();
+    // Two pixels: (3, 4) and (0.3, 0.4) in the first group, (3, 4) and (0, 20) in the second.
+    let mut v = [3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0];
+    ball.prox_in_place(5.0, &mut v);
+    assert!(
+        v.iter()
+            .zip([0.6, 0.3, 0.8, 0.4, 3.0, 0.0, 4.0, 10.0])
+            .all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15)
+    );
+    assert_eq!(ball.value(&v), 0.0);
+    assert_eq!(ball.value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]), f64::INFINITY);
+    assert!((ball.conjugate_value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]) - 255.5).abs() < 1e-12);
+}
+
+#[test]
+fn shrinks_whole_groups() {
+    let norm = GroupL2::new(2, 2, vec![0.5]).unwrap();
+    let mut v = [3.0, 0.3, 4.0, 0.4];
+    assert_eq!(norm.value(&v), 2.75);
+    norm.prox_in_place(5.0, &mut v);
+    assert_eq!(v, [1.5, 0.0, 2.0, 0.0]);
+}
+
+#[test]
+fn zero_is_no_problem() {
+    let norm = GroupL2::new(2, 2, vec![0.0]).unwrap();
+    let mut v = [0.0, 1.0, 0.0, 2.0];
+    norm.prox_in_place(1.0, &mut v);
+    assert_eq!(v, [0.0, 1.0, 0.0, 2.0]);
+}
+
+#[test]
+fn refuses_groups_that_do_not_fit() {
+    for (planes, size, thresholds) in [(3, 2, 1), (0, 1, 1), (2, 0, 1), (4, 2, 3), (4, 2, 4)] {
+        assert!(L2Ball::new(planes, size, vec![1.0; thresholds]).is_err());
+    }
+    assert!(GroupL2::new(4, 2, vec![1.0, f64::NAN]).is_err());
+}
+
+#[test]
+fn refuses_what_is_no_threshold() {
+    for bad in [&[][..], &[-0.1], &[f64::NAN], &[0.1, f64::INFINITY]] {
+        assert!(SoftThreshold::new(bad.to_vec()).is_err(), "{bad:?}");
+    }
+    assert!(SoftThreshold::new(vec![0.0, 0.1]).is_ok());
+}

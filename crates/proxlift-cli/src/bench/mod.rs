@@ -111,7 +111,7 @@ impl Work {
         Field::from_planar(samples, channels, self.grid(), &planar).expect("numbers for every pixel")
     }
 
-    fn measure(&self, engine: &Cpu, budget: Duration, operations: &[&str]) -> Vec<Figure> {
+    fn measure(&self, engine: &Cpu, budget: Duration, operations: &[&'static str]) -> Vec<Figure> {
         let (architecture, samples, grid) = (self.architecture, self.samples, self.grid());
         let network = self.network();
         let (z, x) = (self.images(samples, 1), self.images(samples, 2));
@@ -137,18 +137,17 @@ impl Work {
                 .training_pass(&network, ReverseRule::Lifted { mu: 0.1 }, &z, &x, &mut gradients)
                 .expect("a batch that fits the network"),
         };
-        let figures =
-            OPERATIONS.iter().filter(|operation| operations.contains(operation)).map(|&operation| {
-                let flops = match operation {
-                    "layer forward" => 2 * convolution,
-                    "adjoint" | "weight gradient" => convolution,
-                    "network forward, K=15" => forward,
-                    _ => training,
-                };
-                let seconds = best_time(budget, || run(operation));
-                Figure { work: self.name, operation, gflops: flops as f64 / seconds / 1e9, seconds }
-            });
-        figures.collect()
+        let figure = |&operation: &&'static str| {
+            let flops = match operation {
+                "layer forward" => 2 * convolution,
+                "adjoint" | "weight gradient" => convolution,
+                "network forward, K=15" => forward,
+                _ => training,
+            };
+            let seconds = best_time(budget, || run(operation));
+            Figure { work: self.name, operation, gflops: flops as f64 / seconds / 1e9, seconds }
+        };
+        operations.iter().map(figure).collect()
     }
 }
 
@@ -173,7 +172,7 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
     let mut peak = fma_peak_gflops(30);
     let mut figures = Vec::new();
     for (i, work) in Work::all(threads).iter().enumerate() {
-        let operations: &[&str] = match (arguments.short, i) {
+        let operations: &[&'static str] = match (arguments.short, i) {
             (false, _) => &OPERATIONS,
             (true, 0) => &["training pass, K=15"],
             (true, 1) => &["network forward, K=15"],
@@ -203,11 +202,8 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
         return output::json(&object);
     }
     output::line(format_args!("{}, multiply-add peak {peak:.0} GFLOP/s\n", engine.name()))?;
-    let head = ["work", "operation", "GFLOP/s", "of peak", "time"];
-    output::line(format_args!(
-        "{:<28} {:<24} {:>9} {:>8} {:>10}",
-        head[0], head[1], head[2], head[3], head[4]
-    ))?;
+    let (work, operation) = ("work", "operation");
+    output::line(format_args!("{work:<28} {operation:<24}   GFLOP/s  of peak       time"))?;
     let mut last = "";
     for Figure { work, operation, gflops, seconds } in &figures {
         let shown = if *work == last { "" } else { work };
@@ -241,17 +237,14 @@ fn export(path: &Path) -> anyhow::Result<()> {
     let single = [1, 1, IMAGE.0, IMAGE.1];
     let filters = [PAPER.features, PAPER.channels, PAPER.kernel, PAPER.kernel];
     let loss = gradients.loss.iter().map(|l| *l as f32).collect();
+    let lambda = network.activation[0].piecewise().map_or(Vec::new(), |clip| clip.knots().to_vec());
     let mut tensors: Vec<(String, Vec<usize>, Vec<f32>)> = vec![
         ("z".into(), batch.into(), z.to_planar()),
         ("x".into(), batch.into(), x.to_planar()),
         ("output".into(), batch.into(), output.to_planar()),
         ("loss".into(), vec![BATCH], loss),
         ("tau".into(), vec![network.tau.len()], network.tau.clone()),
-        (
-            "lambda".into(),
-            vec![PAPER.features],
-            network.activation[0].piecewise().map_or(Vec::new(), |clip| clip.knots().to_vec()),
-        ),
+        ("lambda".into(), vec![PAPER.features], lambda),
         ("image".into(), single.into(), photo.to_planar()),
         ("image_output".into(), single.into(), photo_output.to_planar()),
     ];
@@ -259,8 +252,7 @@ fn export(path: &Path) -> anyhow::Result<()> {
         tensors.push((format!("theta_{k}"), filters.into(), theta.weights().to_vec()));
         tensors.push((format!("grad_theta_{k}"), filters.into(), gradient.weights().to_vec()));
     }
-    let numbers =
-        tensors.iter().map(|(name, shape, data)| (name.clone(), shape.clone(), Numbers::Single(data)));
+    let numbers = tensors.iter().map(|(n, shape, data)| (n.clone(), shape.clone(), Numbers::Single(data)));
     let numbers: Vec<_> = numbers.collect();
     let mut bytes = Vec::new();
     write_tensors(&mut bytes, &Metadata::new(), &numbers)?;

@@ -1,11 +1,10 @@
 //! How the time of an epoch grows with the patches, the depth, the features and the threads.
 
 use crate::output;
-use proxlift::Result;
 use proxlift::dataset::ImageSet;
-use proxlift::engine;
 use proxlift::image::Channels;
 use proxlift::training::{Config, EpochRecord, Preset, Session, Settings};
+use proxlift::{Result, engine};
 use std::sync::Arc;
 
 /// One training whose epochs are timed.
@@ -26,52 +25,36 @@ const EPOCHS: usize = 5;
 const PICTURE: usize = 64;
 
 /// Times epochs of the preset `lifted` around `K=15`, `J=16`, 1,000 patches, one size varied at a time.
-///
-/// # Errors
-/// When the threads cannot be started or the result not be printed.
 pub fn run(threads: usize, json: bool) -> anyhow::Result<()> {
     let base = Point { patches: 1000, depth: 15, features: 16, threads, seconds: 0.0 };
-    let mut points: Vec<(&str, Point)> = Vec::new();
-    points.extend([250, 500, 1000, 2000, 4000].map(|patches| ("patches n", Point { patches, ..base })));
-    points.extend([5, 10, 15, 30].map(|depth| ("depth K", Point { depth, ..base })));
-    points.extend([8, 16, 32, 64].map(|features| ("features J", Point { features, ..base })));
+    let mut points: Vec<(&str, usize, Point)> = Vec::new();
+    points.extend([250, 500, 1000, 2000, 4000].map(|n| ("patches n", n, Point { patches: n, ..base })));
+    points.extend([5, 10, 15, 30].map(|n| ("depth K", n, Point { depth: n, ..base })));
+    points.extend([8, 16, 32, 64].map(|n| ("features J", n, Point { features: n, ..base })));
     let counts = (0..).map(|i| 1 << i).take_while(|&count| count < threads).chain([threads]);
-    points.extend(counts.map(|threads| ("threads", Point { threads, ..base })));
+    points.extend(counts.map(|n| ("threads", n, Point { threads: n, ..base })));
     let pictures = Arc::new(ImageSet::embedded_train(base.patches, PICTURE, Channels::Grey, 0)?);
-    for (name, point) in &mut points {
-        output::note(format_args!("{name} {}", varied(name, point)));
+    for (name, size, point) in &mut points {
+        output::note(format_args!("{name} {size}"));
         point.seconds = crate::flags::pool(Some(point.threads))?.install(|| time(&pictures, point))?;
     }
     if json {
-        let points: Vec<Point> = points.into_iter().map(|(_, point)| point).collect();
+        let points: Vec<Point> = points.into_iter().map(|(_, _, point)| point).collect();
         return output::line(serde_json::to_string_pretty(&points)?);
     }
-    output::line(
-        "the time of an epoch of `proxlift train --preset lifted`; K=15, J=16, 1000 patches of 32x32,",
-    )?;
-    output::line(format_args!("{threads} threads, but for the size that is varied\n"))?;
-    output::line(format_args!("{:<12}{:>8}{:>12}{:>22}", "", "", "seconds", "patches a second"))?;
+    output::line(format_args!(
+        "the time of an epoch of `proxlift train --preset lifted`; K=15, J=16, 1000 patches of 32x32,\n\
+         {threads} threads, but for the size that is varied\n\n{:>32}{:>22}",
+        "seconds", "patches a second"
+    ))?;
     let mut last = "";
-    for (name, point) in &points {
+    for (name, size, Point { patches, seconds, .. }) in &points {
         let shown = if last == *name { "" } else { name };
         last = name;
-        output::line(format_args!(
-            "{shown:<12}{:>8}{:>12.3}{:>22.0}",
-            varied(name, point),
-            point.seconds,
-            point.patches as f64 / point.seconds
-        ))?;
+        let speed = *patches as f64 / seconds;
+        output::line(format_args!("{shown:<12}{size:>8}{seconds:>12.3}{speed:>22.0}"))?;
     }
     Ok(())
-}
-
-fn varied(name: &str, point: &Point) -> usize {
-    match name {
-        "patches n" => point.patches,
-        "depth K" => point.depth,
-        "features J" => point.features,
-        _ => point.threads,
-    }
 }
 
 fn time(pictures: &Arc<ImageSet>, point: &Point) -> Result<f64> {

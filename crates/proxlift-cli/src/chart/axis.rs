@@ -11,19 +11,24 @@ pub enum Scale {
     Auto,
 }
 
-/// One axis of a panel.
-#[derive(Clone, Debug)]
+/// One axis of a panel: what it measures, and how.
+#[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// What it measures.
-    pub label: String,
-    /// How.
+    pub label: &'static str,
     pub scale: Scale,
 }
 
 impl Axis {
-    /// An axis for `label`.
-    pub fn new(label: impl Into<String>, scale: Scale) -> Self {
-        Self { label: label.into(), scale }
+    pub const fn linear(label: &'static str) -> Self {
+        Self { label, scale: Scale::Linear }
+    }
+
+    pub const fn log(label: &'static str) -> Self {
+        Self { label, scale: Scale::Log }
+    }
+
+    pub const fn auto(label: &'static str) -> Self {
+        Self { label, scale: Scale::Auto }
     }
 }
 

@@ -4,18 +4,16 @@ mod axis;
 mod panel;
 mod style;
 
-pub use axis::{Axis, Scale};
+pub use axis::Axis;
 pub use panel::{Line, Panel};
 pub use style::{Style, sheet};
 
-use std::fmt::Write;
+use maud::{Markup, PreEscaped, html};
 
 /// A whole drawing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// What it is.
     pub title: String,
-    /// More about it.
     pub subtitle: String,
     /// What a reader must know before trusting it.
     pub caution: Option<String>,
@@ -38,78 +36,63 @@ const CHARACTER: f64 = 6.6;
 const LEGEND: f64 = 20.0;
 
 impl Chart {
-    /// The drawing.
     pub fn draw(&self) -> String {
         let (left, top, right, bottom) = MARGIN;
         let cell = (left + self.frame.0 + right, top + self.frame.1 + bottom);
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let width = cell.0 * columns as f64;
-        let mut head = String::new();
-        let mut y = 24.0;
-        let _ = writeln!(
-            head,
-            "<text x=\"{left}\" y=\"{y}\" font-size=\"16\" font-weight=\"bold\">{}</text>",
-            escape(&self.title)
-        );
-        for (text, class) in [(Some(&self.subtitle), "faint"), (self.caution.as_ref(), "warn")]
-            .into_iter()
-            .filter_map(|(t, c)| Some((t?, c)))
-        {
-            for line in wrap(text, ((width - left - right) / CHARACTER * 1.15) as usize) {
-                y += 18.0;
-                let _ =
-                    writeln!(head, "<text x=\"{left}\" y=\"{y}\" class=\"{class}\">{}</text>", escape(&line));
+        let most = ((width - left - right) / CHARACTER * 1.15) as usize;
+        let caution = self.caution.as_deref().unwrap_or_default();
+        let lines = [(&*self.subtitle, "faint"), (caution, "warn")];
+        let lines =
+            lines.into_iter().flat_map(|(text, class)| wrap(text, most).into_iter().map(move |t| (t, class)));
+        let lines: Vec<(String, &str)> = lines.collect();
+        let (legend, head) = self.draw_legend(width - right, 32.0 + 18.0 * lines.len() as f64);
+        let height = head + cell.1 * self.panels.len().div_ceil(columns) as f64;
+        let corner =
+            |i: usize| ((i % columns) as f64 * cell.0 + left, head + (i / columns) as f64 * cell.1 + top);
+        let svg = html! {
+            svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
+                height=(height) font-family="Helvetica, Arial, sans-serif" font-size=(TEXT) role="img"
+                aria-label=(self.title) {
+                style { (PreEscaped(sheet())) }
+                rect.paper width="100%" height="100%" {}
+                text x=(left) y="24" font-size="16" font-weight="bold" { (self.title) }
+                @for (i, (line, class)) in lines.iter().enumerate() {
+                    text.(class) x=(left) y=(42 + 18 * i) { (line) }
+                }
+                (legend)
+                @for (i, panel) in self.panels.iter().enumerate() {
+                    @let (x, y) = corner(i);
+                    g transform={ "translate(" (x) " " (y) ")" } { (panel.draw(self.frame)) }
+                }
             }
-        }
-        y += 8.0;
-        self.draw_legend(&mut head, width - right, &mut y);
-        let rows = self.panels.len().div_ceil(columns);
-        let height = y + cell.1 * rows as f64;
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\" font-family=\"Helvetica, Arial, sans-serif\" \
-             font-size=\"{TEXT}\" role=\"img\" aria-label=\"{}\">\n<style>{}</style>\n\
-             <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{head}",
-            escape(&self.title),
-            sheet()
-        );
-        for (i, panel) in self.panels.iter().enumerate() {
-            let at = ((i % columns) as f64 * cell.0 + left, y + (i / columns) as f64 * cell.1 + top);
-            let _ = writeln!(svg, "<g transform=\"translate({} {})\">", at.0, at.1);
-            panel.draw(&mut svg, self.frame);
-            svg.push_str("</g>\n");
-        }
-        svg.push_str("</svg>\n");
-        svg
+        };
+        svg.into_string() + "\n"
     }
 
-    fn draw_legend(&self, svg: &mut String, end: f64, y: &mut f64) {
+    /// The legend from `y` on, in lines that end before `end`; and where it ends.
+    fn draw_legend(&self, end: f64, mut y: f64) -> (Markup, f64) {
         if self.legend.is_empty() {
-            return;
+            return (Markup::default(), y);
         }
         let left = MARGIN.0;
         let mut x = left;
-        *y += LEGEND - 6.0;
+        y += LEGEND - 6.0;
+        let mut drawn = Vec::new();
         for (name, style) in &self.legend {
             let wide = 34.0 + CHARACTER * name.chars().count() as f64 + 18.0;
             if x > left && x + wide > end {
-                x = left;
-                *y += LEGEND;
+                (x, y) = (left, y + LEGEND);
             }
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{x}\" x2=\"{}\" y1=\"{1}\" y2=\"{1}\" class=\"{2}\" stroke-width=\"2.5\"{3}/>\
-                 <text x=\"{4}\" y=\"{y}\">{5}</text>",
-                x + 28.0,
-                *y - 4.0,
-                style.class(),
-                style.stroke(),
-                x + 34.0,
-                escape(name)
-            );
+            drawn.push(html! {
+                line.(style.class()) x1=(x) x2=(x + 28.0) y1=(y - 4.0) y2=(y - 4.0) stroke-width="2.5"
+                    stroke-dasharray=[style.dashes()] {}
+                text x=(x + 34.0) y=(y) { (name) }
+            });
             x += wide;
         }
-        *y += 6.0;
+        (html! { @for entry in drawn { (entry) } }, y + 6.0)
     }
 }
 
@@ -128,13 +111,9 @@ fn wrap(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// As text of XML and HTML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::axis::Scale;
     use super::*;
 
     #[test]
@@ -148,13 +127,8 @@ mod tests {
         for points in courses {
             for scale in [Scale::Linear, Scale::Log, Scale::Auto] {
                 let line = Line { band: vec![(1.0, 0.5, 2.0)], ..Line::new(Style::kind(0), points.clone()) };
-                let panel = Panel {
-                    title: "a < b".into(),
-                    x: Axis::new("x", scale),
-                    y: Axis::new("y", scale),
-                    lines: vec![line],
-                    level: Some((2.0, "c".into())),
-                };
+                let (x, y) = (Axis { label: "x", scale }, Axis { label: "y", scale });
+                let panel = Panel { level: Some((2.0, "c")), ..Panel::new("a < b", x, y, vec![line]) };
                 let chart = Chart {
                     title: "title".into(),
                     subtitle: "word ".repeat(100),

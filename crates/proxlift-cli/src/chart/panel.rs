@@ -2,15 +2,13 @@
 
 use super::axis::{Axis, Range};
 use super::style::Style;
-use super::{CHARACTER, TEXT, escape};
-use std::fmt::Write;
+use super::{CHARACTER, TEXT};
+use maud::{Markup, html};
 
 /// A line of a panel.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// How it looks.
     pub style: Style,
-    /// Its points.
     pub points: Vec<(f64, f64)>,
     /// From where to where its values go: `x`, least, largest.
     pub band: Vec<(f64, f64, f64)>,
@@ -21,7 +19,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line through `points`.
     pub fn new(style: Style, points: Vec<(f64, f64)>) -> Self {
         Self { style, points, band: Vec::new(), dots: false, mark: None }
     }
@@ -30,97 +27,82 @@ impl Line {
 /// One frame with its axes.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What it shows.
     pub title: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
-    /// The lines.
     pub lines: Vec<Line>,
     /// A level to compare with, and its name.
-    pub level: Option<(f64, String)>,
+    pub level: Option<(f64, &'static str)>,
 }
 
 impl Panel {
-    /// Draws it into a frame of this size, whose corner is the origin.
-    pub(super) fn draw(&self, svg: &mut String, (w, h): (f64, f64)) {
-        let _ = writeln!(svg, "<text x=\"0\" y=\"-10\" font-weight=\"bold\">{}</text>", escape(&self.title));
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Self {
+        Self { title: title.into(), x, y, lines, level: None }
+    }
+
+    /// The panel in a frame of this size, whose corner is the origin.
+    pub(super) fn draw(&self, (w, h): (f64, f64)) -> Markup {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let bands = self.lines.iter().flat_map(|line| &line.band);
         let values = points.clone().map(|p| p.1).chain(bands.flat_map(|b| [b.1, b.2]));
         let values = values.chain(self.level.iter().map(|level| level.0));
         let horizontal = Range::of(points.map(|p| p.0), self.x.scale, 0.02);
         let vertical = Range::of(values, self.y.scale, 0.06);
+        let title = html! { text x="0" y="-10" font-weight="bold" { (self.title) } };
         let (Some(horizontal), Some(vertical)) = (horizontal, vertical) else {
-            let _ = writeln!(
-                svg,
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">no values</text>",
-                w / 2.0,
-                h / 2.0
-            );
-            return;
+            return html! { (title) text x=(w / 2.0) y=(h / 2.0) text-anchor="middle" { "no values" } };
         };
-        let place = |x: f64, y: f64| Some((w * horizontal.place(x)?, h * (1.0 - vertical.place(y)?)));
-        for (tick, label) in vertical.ticks((h / 32.0) as usize) {
-            let Some(at) = vertical.place(tick).map(|t| h * (1.0 - t)) else { continue };
-            let _ = writeln!(
-                svg,
-                "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"grid\"/>\
-                 <text x=\"-8\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                at + 4.0
-            );
-        }
-        let mut free = f64::NEG_INFINITY;
-        for (tick, label) in horizontal.ticks((w / 42.0) as usize) {
-            let Some(at) = horizontal.place(tick).map(|t| w * t) else { continue };
-            // Labels of a logarithmic axis come near each other: one that would touch the last is left out.
-            let half = 0.5 * CHARACTER * label.chars().count() as f64 + 2.0;
-            let label = if at - half < free { String::new() } else { label };
-            free = if label.is_empty() { free } else { at + half };
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{h}\" y2=\"{}\" class=\"frame\"/>\
-                 <text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-                h + 5.0,
-                h + 19.0
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "<path d=\"M0 0V{h}H{w}\" class=\"frame\"/>\
-             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" class=\"faint\">{}</text>\
-             <text transform=\"translate(-50 {}) rotate(-90)\" text-anchor=\"middle\" class=\"faint\">{}</text>",
-            w / 2.0,
-            h + 38.0,
-            escape(&self.x.label),
-            h / 2.0,
-            escape(&self.y.label)
-        );
-        if let Some((level, _)) = &self.level
-            && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
-        {
-            let _ = writeln!(
-                svg,
-                "<line x1=\"0\" x2=\"{w}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"level\" stroke-dasharray=\"5 4\"/>"
-            );
-        }
-        for line in &self.lines {
-            line.draw(svg, &place);
-        }
-        if let Some((level, name)) = &self.level
-            && let Some(at) = vertical.place(*level).map(|t| h * (1.0 - t))
-        {
-            let wide = CHARACTER * name.chars().count() as f64;
-            let courses: Vec<Vec<(f64, f64)>> = self.lines.iter().map(|line| line.placed(&place)).collect();
-            let (x, y) = free_place(&courses, (w, h), at, wide);
-            let _ = writeln!(
-                svg,
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"faint\" paint-order=\"stroke\">{}</text>",
-                escape(name)
-            );
+        let across = |x: f64| horizontal.place(x).map(|t| w * t);
+        let down = |y: f64| vertical.place(y).map(|t| h * (1.0 - t));
+        let place = |x: f64, y: f64| across(x).zip(down(y));
+        let level = self.level.and_then(|(level, name)| Some((down(level)?, name)));
+        html! {
+            (title)
+            @for (tick, label) in vertical.ticks((h / 32.0) as usize) {
+                @if let Some(at) = down(tick) {
+                    line.grid x1="0" x2=(w) y1=(pixel(at)) y2=(pixel(at)) {}
+                    text x="-8" y=(pixel(at + 4.0)) text-anchor="end" { (label) }
+                }
+            }
+            @for (at, label) in apart(horizontal.ticks((w / 42.0) as usize), across) {
+                line.frame x1=(pixel(at)) x2=(pixel(at)) y1=(h) y2=(h + 5.0) {}
+                text x=(pixel(at)) y=(h + 19.0) text-anchor="middle" { (label) }
+            }
+            path.frame d={ "M0 0V" (h) "H" (w) } {}
+            text.faint x=(w / 2.0) y=(h + 38.0) text-anchor="middle" { (self.x.label) }
+            text.faint transform={ "translate(-50 " (h / 2.0) ") rotate(-90)" } text-anchor="middle" { (self.y.label) }
+            @if let Some((at, _)) = level {
+                line.level x1="0" x2=(w) y1=(pixel(at)) y2=(pixel(at)) stroke-dasharray="5 4" {}
+            }
+            @for line in &self.lines { (line.draw(&place)) }
+            @if let Some((at, name)) = level {
+                @let courses: Vec<_> = self.lines.iter().map(|line| line.placed(&place)).collect();
+                @let (x, y) = free_place(&courses, (w, h), at, CHARACTER * name.chars().count() as f64);
+                text.faint x=(pixel(x)) y=(pixel(y)) paint-order="stroke" { (name) }
+            }
         }
     }
+}
+
+/// A place on the paper, to a tenth.
+fn pixel(place: f64) -> String {
+    format!("{place:.1}")
+}
+
+/// Where ticks are, with their labels. Those of a logarithmic axis come near each other: a label that would touch the last
+/// one is left out.
+fn apart(
+    ticks: Vec<(f64, String)>,
+    place: impl Fn(f64) -> Option<f64>,
+) -> impl Iterator<Item = (f64, String)> {
+    let mut free = f64::NEG_INFINITY;
+    ticks.into_iter().filter_map(move |(tick, label)| {
+        let at = place(tick)?;
+        let half = 0.5 * CHARACTER * label.chars().count() as f64 + 2.0;
+        let fits = at - half >= free;
+        free = if fits { at + half } else { free };
+        Some((at, if fits { label } else { String::new() }))
+    })
 }
 
 /// Where a name of this width is written at the level `at`: over or under it, at one end or the other, where lines come
@@ -150,7 +132,7 @@ impl Line {
         self.points.iter().filter_map(|p| place(p.0, p.1)).collect()
     }
 
-    fn draw(&self, svg: &mut String, place: &dyn Fn(f64, f64) -> Option<(f64, f64)>) {
+    fn draw(&self, place: &dyn Fn(f64, f64) -> Option<(f64, f64)>) -> Markup {
         let text = |points: &[(f64, f64)]| {
             points.iter().map(|p| format!("{:.2},{:.2}", p.0, p.1)).collect::<Vec<_>>().join(" ")
         };
@@ -158,32 +140,21 @@ impl Line {
         let low = self.band.iter().filter_map(|b| place(b.0, b.1));
         let high = self.band.iter().rev().filter_map(|b| place(b.0, b.2));
         let band: Vec<(f64, f64)> = low.chain(high).collect();
-        if !band.is_empty() {
-            let _ = writeln!(
-                svg,
-                "<polygon points=\"{}\" class=\"{class}\" fill=\"currentColor\" fill-opacity=\"0.15\" \
-                 stroke-width=\"0\"/>",
-                text(&band)
-            );
-        }
         let points = self.placed(place);
-        if !self.dots {
-            let _ = writeln!(
-                svg,
-                "<polyline points=\"{}\" fill=\"none\" class=\"{class}\" stroke-width=\"2\" \
-                 stroke-linejoin=\"round\"{}/>",
-                text(&points),
-                self.style.stroke()
-            );
-        }
         let marked = self.mark.and_then(|x| self.points.iter().find(|p| p.0 == x));
         let marked = marked.and_then(|p| place(p.0, p.1)).or(points.last().copied());
-        let shown = if self.dots { points } else { marked.into_iter().collect() };
-        for (x, y) in shown {
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"3.2\" class=\"{class}\" fill=\"currentColor\"/>"
-            );
+        let dots = if self.dots { points.clone() } else { marked.into_iter().collect() };
+        html! {
+            @if !band.is_empty() {
+                polygon.(class) points=(text(&band)) fill="currentColor" fill-opacity="0.15" stroke-width="0" {}
+            }
+            @if !self.dots {
+                polyline.(class) points=(text(&points)) fill="none" stroke-width="2" stroke-linejoin="round"
+                    stroke-dasharray=[self.style.dashes()] {}
+            }
+            @for (x, y) in dots {
+                circle.(class) cx=(format!("{x:.2}")) cy=(format!("{y:.2}")) r="3.2" fill="currentColor" {}
+            }
         }
     }
 }
@@ -211,8 +182,7 @@ mod tests {
     fn the_dot_is_on_the_marked_point() {
         let mut line = Line::new(Style::kind(0), vec![(1.0, 5.0), (2.0, 9.0), (3.0, 7.0)]);
         line.mark = Some(2.0);
-        let mut svg = String::new();
-        line.draw(&mut svg, &|x, y| Some((10.0 * x, y)));
+        let svg = line.draw(&|x, y| Some((10.0 * x, y))).into_string();
         assert!(svg.contains("cx=\"20.00\" cy=\"9.00\""), "{svg}");
     }
 }

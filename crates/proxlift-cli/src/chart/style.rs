@@ -1,66 +1,39 @@
 //! How lines look: colours that the colour-blind can tell apart, in light and in dark.
 
-/// The colour of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// One of several things without an order.
-    Kind(usize),
-    /// One of several steps of a quantity, from the least.
-    Step(usize),
-}
-
-/// The stroke of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dash {
-    /// Unbroken.
-    Solid,
-    /// Dashes.
-    Dashed,
-    /// Dots.
-    Dotted,
-}
-
-/// Colour and stroke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Colour and stroke of a line.
+#[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Colour.
-    pub tone: Tone,
-    /// Stroke.
-    pub dash: Dash,
+    /// `k` for one of several kinds, `s` for one of several steps of a quantity, and which.
+    colour: (char, usize),
+    /// Unbroken, dashed or dotted.
+    stroke: usize,
 }
 
 impl Style {
-    /// An unbroken line of a kind.
+    /// An unbroken line for one of several things without an order.
     pub fn kind(number: usize) -> Self {
-        Self { tone: Tone::Kind(number), dash: Dash::Solid }
+        Self { colour: ('k', number % KINDS.len()), stroke: 0 }
     }
 
-    /// An unbroken line of a step.
+    /// An unbroken line for one of several steps of a quantity, from the least.
     pub fn step(number: usize) -> Self {
-        Self { tone: Tone::Step(number), dash: Dash::Solid }
+        Self { colour: ('s', number % STEPS.len()), stroke: 0 }
     }
 
     /// The same colour with the stroke for the `number`-th of several.
     #[must_use]
     pub fn dashed(self, number: usize) -> Self {
-        Self { dash: [Dash::Solid, Dash::Dashed, Dash::Dotted][number % 3], ..self }
+        Self { stroke: number % 3, ..self }
     }
 
     /// The class of its colour.
     pub fn class(self) -> String {
-        match self.tone {
-            Tone::Kind(i) => format!("k{}", i % KINDS.len()),
-            Tone::Step(i) => format!("s{}", i % STEPS.len()),
-        }
+        format!("{}{}", self.colour.0, self.colour.1)
     }
 
-    /// The attribute of its stroke.
-    pub fn stroke(self) -> &'static str {
-        match self.dash {
-            Dash::Solid => "",
-            Dash::Dashed => " stroke-dasharray=\"8 4\"",
-            Dash::Dotted => " stroke-dasharray=\"2 4\"",
-        }
+    /// The dashes of its stroke, if there are any.
+    pub fn dashes(self) -> Option<&'static str> {
+        [None, Some("8 4"), Some("2 4")][self.stroke]
     }
 }
 

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Named {
     name: String,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
-/// Parses [`Named`].
 pub fn named(text: &str) -> std::result::Result<Named, String> {
     let path = PathBuf::from(text);
     let named = match text.split_once('=') {
@@ -27,9 +26,7 @@ pub fn named(text: &str) -> std::result::Result<Named, String> {
     if empty { Err("give NAME=PATH".into()) } else { Ok(named) }
 }
 
-/// One column.
 pub struct Column {
-    /// What it is called.
     pub name: String,
     source: Source,
     clip: bool,
@@ -44,20 +41,7 @@ enum Source {
 /// Formats that are looked for in a folder of results, the most precise first.
 const EXTENSIONS: [&str; 6] = ["tif", "tiff", "png", "webp", "jpg", "jpeg"];
 
-impl Named {
-    /// The model of that name or in that file.
-    ///
-    /// # Errors
-    /// When it is neither, or no model.
-    pub fn load(&self) -> Result<Denoiser> {
-        Denoiser::open(&self.path.to_string_lossy())
-    }
-}
-
 /// All columns, noisy pictures first, and the noise level: `sigma`, or what the first model was trained for.
-///
-/// # Errors
-/// When a model is not for these pictures, a folder is none, or two columns have one name.
 pub fn all(
     models: &[(&Named, Denoiser)],
     also: &[Named],
@@ -90,9 +74,6 @@ pub fn all(
 
 impl Column {
     /// The pictures with numbers `which`, whose noisy versions are `noisy`, as this column has them.
-    ///
-    /// # Errors
-    /// When a picture cannot be denoised, or a file of results is missing or has another size.
     pub fn results(&self, pictures: &TestSet, which: Range<usize>, noisy: &[Image]) -> Result<Vec<Image>> {
         match &self.source {
             Source::Noisy => Ok(noisy.to_vec()),

@@ -11,8 +11,9 @@ use crate::scores::{few_at_a_time, noisy, score_picture};
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use column::{Column, Named, named};
+use proxlift::Denoiser;
 use proxlift::evaluation::Score;
-use proxlift::image::{Channels, Image};
+use proxlift::image::Image;
 use serde_json::json;
 use sheet::{Means, Sheet};
 use show::{Show, show};
@@ -79,13 +80,13 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Denoises, scores, draws, prints.
 pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some(path) = &arguments.output {
         check_extension(path, &["html", "svg"])?;
         check_free(path, arguments.overwrite)?;
     }
-    let models = arguments.model.iter().map(|named| Ok((named, named.load()?)));
+    let models =
+        arguments.model.iter().map(|named| Ok((named, Denoiser::open(&named.path.to_string_lossy())?)));
     let models: Vec<_> = models.collect::<proxlift::Result<_>>()?;
     pool(arguments.threads)?.install(|| {
         let needed: Vec<_> = models.iter().filter_map(|(_, denoiser)| denoiser.channels()).collect();
@@ -121,7 +122,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// What was found.
 struct Outcome<'a> {
     arguments: &'a Arguments,
     pictures: TestSet,
@@ -135,7 +135,10 @@ struct Outcome<'a> {
 impl Outcome<'_> {
     /// Writes the sheet and prints the table.
     fn tell(&self, sheet: &Sheet) -> Result<()> {
-        let about = self.about();
+        let (pictures, Arguments { seed, clip, .. }) = (&self.pictures, self.arguments);
+        let noise = format!("sigma {:.4} ({:.1}/255)", self.sigma, 255.0 * self.sigma);
+        // A sheet is passed on: it tells no more of this machine than the folder's name.
+        let about = pictures.about(self.scores[0].len(), &pictures.short_name(), &noise, *seed, *clip);
         let table: Vec<Means> =
             self.columns.iter().zip(&self.scores).map(|(c, s)| Means::of(&c.name, s)).collect();
         if let Some(path) = &self.arguments.output {
@@ -146,14 +149,14 @@ impl Outcome<'_> {
         }
         if self.arguments.json {
             return output::json(&json!({
-                "data": self.pictures.described(),
+                "data": pictures.described(),
                 "images": self.scores[0].len(),
-                "channels": self.pictures.set.channels().count(),
+                "channels": pictures.set.channels().count(),
                 "sigma": self.sigma,
-                "seed": self.arguments.seed,
-                "clipped": self.arguments.clip,
+                "seed": seed,
+                "clipped": clip,
                 "columns": table,
-                "shown": self.shown.iter().map(|&i| self.pictures.name(i)).collect::<Vec<_>>(),
+                "shown": self.shown.iter().map(|&i| pictures.name(i)).collect::<Vec<_>>(),
             }));
         }
         output::line(format_args!("{about}\n"))?;
@@ -163,20 +166,5 @@ impl Outcome<'_> {
             let (psnr, ssim) = (format!("{psnr:.2}"), format!("{ssim:.4}"));
             output::line(format_args!("{name:width$} {psnr:>16} {ssim:>18}"))
         })
-    }
-
-    /// The pictures and the noise, in a line.
-    fn about(&self) -> String {
-        format!(
-            "{} {} pictures ({}), sigma {:.4} ({:.1}/255), seed {}, output {}clipped",
-            self.scores[0].len(),
-            if self.pictures.set.channels() == Channels::Grey { "grey" } else { "RGB" },
-            // A sheet is passed on: it tells no more of this machine than the folder's name.
-            self.pictures.short_name(),
-            self.sigma,
-            255.0 * self.sigma,
-            self.arguments.seed,
-            if self.arguments.clip { "" } else { "not " }
-        )
     }
 }

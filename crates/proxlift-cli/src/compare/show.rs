@@ -4,12 +4,9 @@ use crate::test_set::TestSet;
 use proxlift::{Error, Result};
 use std::path::Path;
 
-/// The pictures to show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
-    /// So many, evenly spaced.
     Some(usize),
-    /// Those with these names.
     Named(Vec<String>),
 }
 
@@ -35,9 +32,6 @@ pub fn show(text: &str) -> std::result::Result<Show, String> {
 
 impl Show {
     /// The numbers of the pictures among the first `count` of the set, in order.
-    ///
-    /// # Errors
-    /// When a name is not among them.
     pub fn of(&self, pictures: &TestSet, count: usize) -> Result<Vec<usize>> {
         let mut chosen = match self {
             Self::Some(wanted) => {
@@ -67,22 +61,4 @@ fn find(pictures: &TestSet, count: usize, name: &str) -> Result<usize> {
             pictures.described()
         ))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proxlift::image::Channels;
-
-    #[test]
-    fn numbers_and_names() {
-        let pictures = TestSet::load(None, Channels::Grey).unwrap();
-        assert_eq!(show("3").unwrap().of(&pictures, 12).unwrap(), [0, 4, 8]);
-        assert_eq!(show("9").unwrap().of(&pictures, 2).unwrap(), [0, 1]);
-        assert_eq!(show("image-00005, image-00001").unwrap().of(&pictures, 12).unwrap(), [1, 5]);
-        assert!(show("image-00005").unwrap().of(&pictures, 3).is_err());
-        for bad in ["0", "101", "", "a,,b"] {
-            assert!(show(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -72,7 +72,6 @@ fn size(text: &str) -> Result<(usize, usize), String> {
         .ok_or_else(|| format!("give width and height such as 768x512, each from {} to {}", SIDES.0, SIDES.1))
 }
 
-/// Paints, denoises, scores, writes, opens.
 pub fn run(arguments: &Arguments) -> Result<()> {
     check_extension(&arguments.output, &["html"])?;
     check_free(&arguments.output, arguments.overwrite || is_ours(&arguments.output))?;

@@ -6,14 +6,12 @@ use proxlift::Result;
 use proxlift::evaluation::Score;
 use proxlift::image::Image;
 
-/// What the page is called.
 pub const TITLE: &str = "proxlift demo";
 
 /// One state of the picture.
 pub struct Shot {
     /// What was done to it.
     pub name: String,
-    /// The picture.
     pub image: Image,
     /// What it scores, unless it is the clean one.
     pub score: Option<Score>,
@@ -37,10 +35,6 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The page, pictures and all.
-    ///
-    /// # Errors
-    /// When a value of a picture is not finite.
     pub fn html(&self) -> Result<String> {
         let pictures = self.shots.iter().map(|shot| Ok(data_uri(&as_png(shot.image.clone())?)));
         let pictures = pictures.collect::<Result<Vec<String>>>()?;

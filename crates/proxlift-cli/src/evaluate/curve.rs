@@ -1,10 +1,10 @@
 //! Scores over the noise level: a table, an object, a drawing.
 
 use super::Arguments;
-use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
+use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::files::write;
 use crate::output;
-use crate::scores::{Score, Scores, score_first};
+use crate::scores::{Scores, score};
 use crate::test_set::TestSet;
 use anyhow::Result;
 use proxlift::Denoiser;
@@ -17,140 +17,87 @@ struct Point {
     variation: Option<Scores>,
 }
 
-/// All levels, in the order they were given.
-pub struct Curve {
-    points: Vec<Point>,
-    /// The denoiser, in a line.
-    described: String,
+/// Scores the pictures at every level, draws and prints; thresholds follow the level, unless `--as-trained`.
+pub fn run(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, levels: &[f64]) -> Result<()> {
+    let count = arguments.count(pictures);
+    let score = |denoiser: &Denoiser, sigma| score(denoiser, &pictures.set, count, sigma, arguments.seed);
+    let variation = Denoiser::total_variation().clipped(arguments.clip);
+    let point = |&sigma: &f64| -> Result<Point> {
+        let scores = score(&arguments.at(denoiser, sigma), sigma)?;
+        let variation = arguments.tv.then(|| score(&variation.clone().sigma(sigma), sigma)).transpose()?;
+        Ok(Point { scores, variation })
+    };
+    let points = levels.iter().map(point).collect::<Result<Vec<_>>>()?;
+    if let Some(path) = &arguments.plot {
+        write(path, draw(&points, arguments, pictures).as_bytes())?;
+        output::note(format_args!("wrote {}", path.display()));
+    }
+    if arguments.json {
+        let points: Vec<Value> = points.iter().map(|point| point.to_json(arguments.verbose)).collect();
+        return arguments.print_json(pictures, json!({"curve": points}));
+    }
+    // As it was made; the thresholds of each level are its own.
+    output::line(denoiser.describe(pictures.set.channels()))?;
+    let levels = format!("{} noise levels", points.len());
+    output::line(format_args!("{}\n", arguments.describe(pictures, &levels)))?;
+    for Point { scores, .. } in points.iter().filter(|_| arguments.verbose) {
+        output::line(format_args!("sigma {:.4}\n{}\n", scores.sigma, scores.per_image_table()))?;
+    }
+    let tv = if arguments.tv { "     TV dB   TV SSIM" } else { "" };
+    output::line(format_args!("   sigma    /255  noisy dB        dB      SSIM{tv}"))?;
+    points.iter().try_for_each(|point| output::line(point.row()))
 }
 
-impl Curve {
-    /// Scores the pictures at every level; thresholds follow the level, unless `--as-trained`.
-    ///
-    /// # Errors
-    /// When the model cannot be set for a level, or a picture cannot be scored.
-    pub fn measure(
-        arguments: &Arguments,
-        denoiser: &Denoiser,
-        pictures: &TestSet,
-        levels: &[f64],
-    ) -> Result<Self> {
-        let count = arguments.count(pictures);
-        let score =
-            |denoiser: &Denoiser, sigma| score_first(denoiser, &pictures.set, count, sigma, arguments.seed);
-        let variation = Denoiser::total_variation().clipped(arguments.clip);
-        let point = |&sigma: &f64| -> Result<Point> {
-            let scores = score(&arguments.at(denoiser, sigma), sigma)?;
-            let variation =
-                arguments.tv.then(|| score(&variation.clone().sigma(sigma), sigma)).transpose()?;
-            Ok(Point { scores, variation })
-        };
-        let points = levels.iter().map(point).collect::<Result<_>>()?;
-        // As it was made; the thresholds of each level are its own.
-        Ok(Self { points, described: denoiser.describe(pictures.set.channels()) })
+fn draw(points: &[Point], arguments: &Arguments, pictures: &TestSet) -> String {
+    let (denoised, variation, noisy) = (Style::kind(0), Style::kind(1), Style::kind(5).dashed(1));
+    let line = |style, of: &dyn Fn(&Point) -> Option<f64>| {
+        let points = points.iter().filter_map(|point| Some((point.scores.sigma, of(point)?)));
+        let mut points: Vec<(f64, f64)> = points.collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Line::new(style, points)
+    };
+    let panel = |title: &str, axis: Axis, of: fn((f64, f64)) -> f64| {
+        let lines = [
+            line(noisy, &|point| Some(of(point.scores.noisy_means()))),
+            line(variation, &|point| point.variation.as_ref().map(|scores| of(scores.means()))),
+            line(denoised, &|point| Some(of(point.scores.means()))),
+        ];
+        let lines = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+        Panel::new(title, Axis::linear("σ of the noise, where white is 1"), axis, lines)
+    };
+    let mut legend = vec![(arguments.choice.name().to_string(), denoised)];
+    legend.extend(arguments.tv.then(|| ("total variation".into(), variation)));
+    legend.push(("noisy".into(), noisy));
+    Chart {
+        title: "Denoising at several noise levels".into(),
+        subtitle: arguments.describe(pictures, "means"),
+        legend,
+        panels: vec![
+            panel("PSNR", Axis::linear("PSNR in dB, peak 1"), |means| means.0),
+            panel("SSIM", Axis::linear("SSIM"), |means| means.1),
+        ],
+        columns: 2,
+        frame: (380.0, 260.0),
+        ..Chart::default()
     }
-
-    /// Draws and prints it.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn show(&self, arguments: &Arguments, pictures: &TestSet) -> Result<()> {
-        if let Some(path) = &arguments.plot {
-            write(path, self.draw(arguments, pictures).as_bytes())?;
-            output::note(format_args!("wrote {}", path.display()));
-        }
-        if arguments.json {
-            let mut object = arguments.facts(pictures);
-            let points = self.points.iter().map(|point| point.to_json(arguments.verbose));
-            object.insert("curve".into(), points.collect::<Result<Value>>()?);
-            return output::json(&object);
-        }
-        output::line(&self.described)?;
-        let levels = format!("{} noise levels", self.points.len());
-        output::line(format_args!("{}\n", arguments.describe(pictures, &levels)))?;
-        if arguments.verbose {
-            for Point { scores, .. } in &self.points {
-                output::line(format_args!("sigma {:.4}\n{}\n", scores.sigma, scores.per_image_table()))?;
-            }
-        }
-        let with_tv = |name: &str| if arguments.tv { format!(" {name:>9}") } else { String::new() };
-        output::line(format_args!(
-            "{:>8} {:>7} {:>9} {:>9} {:>9}{}{}",
-            "sigma",
-            "/255",
-            "noisy dB",
-            "dB",
-            "SSIM",
-            with_tv("TV dB"),
-            with_tv("TV SSIM")
-        ))?;
-        self.points.iter().try_for_each(|point| output::line(point.row()))
-    }
-
-    fn draw(&self, arguments: &Arguments, pictures: &TestSet) -> String {
-        let (denoised, variation, noisy) = (Style::kind(0), Style::kind(1), Style::kind(5).dashed(1));
-        let line = |style, of: &dyn Fn(&Point) -> Option<f64>| {
-            let points = self.points.iter().filter_map(|point| Some((point.scores.sigma, of(point)?)));
-            let mut points: Vec<(f64, f64)> = points.collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Line::new(style, points)
-        };
-        let panel = |title: &str, axis: &str, of: fn(&Score) -> f64, of_noisy: fn(&Score) -> f64| {
-            let lines = [
-                line(noisy, &|point| Some(mean(&point.scores, of_noisy))),
-                line(variation, &|point| point.variation.as_ref().map(|scores| mean(scores, of))),
-                line(denoised, &|point| Some(mean(&point.scores, of))),
-            ];
-            Panel {
-                title: title.into(),
-                x: Axis::new("σ of the noise, where white is 1", Scale::Linear),
-                y: Axis::new(axis, Scale::Linear),
-                lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
-                level: None,
-            }
-        };
-        let mut legend = vec![(arguments.choice.name().to_string(), denoised)];
-        legend.extend(arguments.tv.then(|| ("total variation".into(), variation)));
-        legend.push(("noisy".into(), noisy));
-        Chart {
-            title: "Denoising at several noise levels".into(),
-            subtitle: arguments.describe(pictures, "means"),
-            caution: None,
-            legend,
-            panels: vec![
-                panel("PSNR", "PSNR in dB, peak 1", |s| s.psnr, |s| s.noisy_psnr),
-                panel("SSIM", "SSIM", |s| s.ssim, |s| s.noisy_ssim),
-            ],
-            columns: 2,
-            frame: (380.0, 260.0),
-        }
-        .draw()
-    }
-}
-
-fn mean(scores: &Scores, of: impl Fn(&Score) -> f64) -> f64 {
-    scores.summary(of).mean
+    .draw()
 }
 
 impl Point {
     fn row(&self) -> String {
-        let (scores, sigma) = (&self.scores, self.scores.sigma);
-        let (noisy, psnr) = (mean(scores, |s| s.noisy_psnr), mean(scores, |s| s.psnr));
-        let ssim = mean(scores, |s| s.ssim);
+        let (sigma, (noisy, _), (psnr, ssim)) =
+            (self.scores.sigma, self.scores.noisy_means(), self.scores.means());
         let row = format!("{sigma:>8.4} {:>7.1} {noisy:>9.2} {psnr:>9.2} {ssim:>9.4}", 255.0 * sigma);
-        let tv = |tv: &Scores| format!(" {:>9.2} {:>9.4}", mean(tv, |s| s.psnr), mean(tv, |s| s.ssim));
-        row + &self.variation.as_ref().map_or(String::new(), tv)
+        let tv = self.variation.as_ref().map(Scores::means);
+        row + &tv.map_or(String::new(), |(psnr, ssim)| format!(" {psnr:>9.2} {ssim:>9.4}"))
     }
 
-    fn to_json(&self, verbose: bool) -> Result<Value> {
-        let mut object = self.scores.to_json();
+    fn to_json(&self, verbose: bool) -> Value {
+        let mut object = self.scores.to_json(verbose);
         if let Some(tv) = &self.variation {
-            object.insert("tv_psnr".into(), json!(mean(tv, |s| s.psnr)));
-            object.insert("tv_ssim".into(), json!(mean(tv, |s| s.ssim)));
+            let (psnr, ssim) = tv.means();
+            (object["tv_psnr"], object["tv_ssim"]) = (json!(psnr), json!(ssim));
         }
-        if verbose {
-            object.insert("per_image".into(), serde_json::to_value(&self.scores.per_image)?);
-        }
-        Ok(Value::Object(object))
+        object
     }
 }

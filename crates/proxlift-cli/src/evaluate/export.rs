@@ -11,9 +11,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Writes the first `count` pictures with their noise below `folder`, as float TIFF.
-///
-/// # Errors
-/// When two pictures would have one name, a file exists and `overwrite` is not told, or one cannot be written.
 pub fn export(
     pictures: &TestSet,
     count: usize,

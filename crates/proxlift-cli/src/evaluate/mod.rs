@@ -7,13 +7,12 @@ use crate::choice::Choice;
 use crate::files::{check_extension, check_free};
 use crate::flags::{DEFAULT_SIGMA, Levels, levels, pool};
 use crate::output;
-use crate::scores::score_first;
+use crate::scores::score;
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
-use curve::Curve;
 use proxlift::image::Channels;
 use proxlift::{Denoiser, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Add noise to clean pictures, remove it, and print PSNR and SSIM.
@@ -80,7 +79,6 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Loads, scores, prints.
 pub fn run(arguments: &Arguments) -> Result<()> {
     check(arguments)?;
     let denoiser = arguments.choice.load()?.clipped(arguments.clip);
@@ -96,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             export::export(&pictures, count, levels[0], arguments.seed, folder, arguments.overwrite)?;
         }
         if levels.len() > 1 || arguments.tv || arguments.plot.is_some() {
-            return Curve::measure(arguments, &denoiser, &pictures, &levels)?.show(arguments, &pictures);
+            return curve::run(arguments, &denoiser, &pictures, &levels);
         }
         one_level(arguments, &arguments.at(&denoiser, levels[0]), &pictures, levels[0])
     })
@@ -129,39 +127,25 @@ impl Arguments {
 
     /// The pictures and the settings, in a line; `levels` says which noise.
     fn describe(&self, pictures: &TestSet, levels: &str) -> String {
-        let kind = if pictures.set.channels() == Channels::Grey { "grey" } else { "RGB" };
-        format!(
-            "{} {kind} pictures ({}), {levels}, seed {}, output {}clipped",
-            self.count(pictures),
-            pictures.described(),
-            self.seed,
-            if self.clip { "" } else { "not " }
-        )
+        pictures.about(self.count(pictures), &pictures.described(), levels, self.seed, self.clip)
     }
 
-    /// What JSON says of every evaluation.
-    fn facts(&self, pictures: &TestSet) -> serde_json::Map<String, serde_json::Value> {
-        let facts = [
-            ("denoiser", json!(self.choice.name())),
-            ("data", json!(pictures.described())),
-            ("channels", json!(pictures.set.channels().count())),
-            ("clipped", json!(self.clip)),
-            ("skipped", json!(pictures.set.skipped().len())),
-        ];
-        facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    /// Prints `object` with what JSON says of every evaluation.
+    fn print_json(&self, pictures: &TestSet, mut object: Value) -> Result<()> {
+        object["denoiser"] = json!(self.choice.name());
+        object["data"] = json!(pictures.described());
+        object["channels"] = json!(pictures.set.channels().count());
+        object["clipped"] = json!(self.clip);
+        object["skipped"] = json!(pictures.set.skipped().len());
+        output::json(&object)
     }
 }
 
 fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sigma: f64) -> Result<()> {
     let count = arguments.count(pictures);
-    let scores = score_first(denoiser, &pictures.set, count, sigma, arguments.seed)?;
+    let scores = score(denoiser, &pictures.set, count, sigma, arguments.seed)?;
     if arguments.json {
-        let mut object = scores.to_json();
-        object.extend(arguments.facts(pictures));
-        if arguments.verbose {
-            object.insert("per_image".into(), serde_json::to_value(&scores.per_image)?);
-        }
-        return output::json(&object);
+        return arguments.print_json(pictures, scores.to_json(arguments.verbose));
     }
     output::line(denoiser.describe(pictures.set.channels()))?;
     output::line(format_args!("{}\n", arguments.describe(pictures, &format!("sigma {sigma:.4}"))))?;

@@ -1,8 +1,8 @@
 //! The folder of a reproduction: made once, found again to go on.
 
-use super::plan::Run;
-use crate::files::write;
+use crate::files::{read_json, write, write_json};
 use proxlift::{Error, Result};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -10,30 +10,23 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "reproduce.json";
 /// The layout of the folder; another one cannot be gone on with.
 const FORMAT: u64 = 1;
-const FIGURES: &str = "figures";
-const RUNS: &str = "runs";
 
-/// Where everything goes.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
     /// A new folder, or one that an earlier reproduction left.
-    ///
-    /// # Errors
-    /// When it cannot be written, holds something else, or is of another version.
     pub fn open(path: &Path) -> Result<Self> {
-        let mark = path.join(MARK);
+        let (mark, version) = (path.join(MARK), env!("CARGO_PKG_VERSION"));
+        let folder = Self(path.to_path_buf());
         if mark.exists() {
-            let text = std::fs::read_to_string(&mark).map_err(Error::io(&mark))?;
-            let value: Value = serde_json::from_str(&text).unwrap_or_default();
+            let value: Value = read_json(&mark).unwrap_or_default();
             let (format, program) = (value["format"].as_u64(), value["program"].as_str());
-            if format != Some(FORMAT) || program != Some(env!("CARGO_PKG_VERSION")) {
+            if format != Some(FORMAT) || program != Some(version) {
                 let reason = format!(
-                    "this reproduction was begun by proxlift {}, and this is {}: nothing was changed; choose another \
-                     --out",
+                    "this reproduction was begun by proxlift {}, and this is {version}: nothing was changed; choose \
+                     another --out",
                     program.unwrap_or("of an unknown version"),
-                    env!("CARGO_PKG_VERSION")
                 );
                 return Err(Error::file(path, reason));
             }
@@ -44,61 +37,51 @@ impl Folder {
                 return Err(Error::file(path, reason));
             }
         }
-        let text = json!({"format": FORMAT, "program": env!("CARGO_PKG_VERSION")});
         // Written also where it is there already: an output that cannot be written is refused before any work.
-        write(&mark, format!("{text:#}\n").as_bytes())?;
-        for part in [FIGURES, RUNS] {
-            let part = path.join(part);
+        write_json(&mark, &json!({"format": FORMAT, "program": version}))?;
+        for part in [folder.path("figures"), folder.runs()] {
             std::fs::create_dir_all(&part).map_err(Error::io(&part))?;
         }
-        Ok(Self(path.to_path_buf()))
+        Ok(folder)
     }
 
-    /// The folder.
-    pub fn root(&self) -> &Path {
-        &self.0
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
-    /// The folder of a run: other settings or pictures, other folder, so that nothing computed is ever lost.
-    pub fn run(&self, run: &Run, fingerprint: &str) -> PathBuf {
-        let short = fingerprint.split('-').map(|part| part.get(..8).unwrap_or(part));
-        let parts: Vec<&str> = std::iter::once(run.name.as_str()).chain(short).collect();
-        self.0.join(RUNS).join(parts.join("-"))
+    pub fn runs(&self) -> PathBuf {
+        self.path("runs")
     }
 
-    /// Writes a file at the top.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn top(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        write(&self.0.join(name), bytes)
+    fn figure_path(&self, name: &str) -> PathBuf {
+        self.path("figures").join(name)
     }
 
     /// Writes a file of a figure.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn figure(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        write(&self.0.join(FIGURES).join(name), bytes)
+        write(&self.figure_path(name), bytes)
     }
 
-    /// Writes a table as CSV.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn csv(&self, name: &str, head: &[&str], rows: &[Vec<String>]) -> Result<()> {
+    /// Writes what is behind a figure.
+    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        write_json(&self.figure_path(name), value)
+    }
+
+    /// Writes a table that is behind a figure; `head` has the names of its columns with spaces between them.
+    pub fn csv(&self, name: &str, head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> Result<()> {
         let mut table = csv::Writer::from_writer(Vec::new());
         // Into memory, and as many cells in each row: neither can fail.
-        let written =
-            table.write_record(head).and_then(|()| rows.iter().try_for_each(|row| table.write_record(row)));
+        let written = table
+            .write_record(head.split(' '))
+            .and_then(|()| rows.into_iter().try_for_each(|row| table.write_record(row)));
         let bytes = written
             .map_err(std::io::Error::from)
             .and_then(|()| table.into_inner().map_err(csv::IntoInnerError::into_error));
-        self.figure(name, &bytes.map_err(Error::io(self.0.join(FIGURES).join(name)))?)
+        self.figure(name, &bytes.map_err(Error::io(self.figure_path(name)))?)
     }
 }
 
 /// A number of a table; empty if there is none.
-pub fn cell(value: Option<f64>) -> String {
-    value.filter(|v| v.is_finite()).map_or(String::new(), |v| v.to_string())
+pub fn cell(value: impl Into<Option<f64>>) -> String {
+    value.into().filter(|v| v.is_finite()).map_or(String::new(), |v| v.to_string())
 }

@@ -1,7 +1,7 @@
 //! `proxlift reproduce`: the experiments of the paper -> trainings side by side -> one report.
 //!
 //! ```text
-//! scale, parts -> plan (runs) -> work (trainings, resumed where they were stopped) -> results -> sections -> report.html
+//! scale, parts -> runs -> work (trainings, resumed where they were stopped) -> results -> sections -> report.html
 //! ```
 
 mod claims;
@@ -10,35 +10,31 @@ mod figure1;
 mod figure2;
 mod figure3;
 mod folder;
-mod html;
 mod machine;
-mod outcome;
 mod pictures;
-mod plan;
+mod report;
 mod results;
+mod runs;
 mod scale;
-mod sections;
 mod table1;
-mod train_one;
+mod training;
 mod work;
 
-use crate::chart::escape;
 use crate::flags::pool;
 use crate::output;
 use crate::train::announce::duration;
 use crate::train::interrupt;
 use anyhow::Result;
+use clap::ValueEnum;
 use folder::Folder;
 use pictures::Pictures;
-use plan::Part;
 use proxlift::Error;
-use proxlift::engine;
+use report::{Material, write_page};
 use results::Results;
-use scale::Scale;
-use sections::{Material, Section};
-use serde_json::json;
-use std::path::{Path, PathBuf};
+use runs::{Part, runs};
+use std::path::PathBuf;
 use std::time::Instant;
+use training::Training;
 
 /// Run the paper's experiments and write one report with all figures, tables and verdicts.
 ///
@@ -83,18 +79,12 @@ pub struct Arguments {
     tiny: bool,
 }
 
-/// The report's file.
-const REPORT: &str = "report.html";
-
-/// Trains what the report needs, and writes it.
-///
-/// # Errors
-/// When the input is bad or a file cannot be written; whatever was computed stays in the folder.
+/// Trains what the report needs, and writes it; whatever was computed stays in the folder.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut scale = match (arguments.quick, arguments.tiny) {
-        (true, _) => Scale::quick(),
-        (_, true) => Scale::tiny(),
-        _ => Scale::full(),
+        (true, _) => scale::QUICK,
+        (_, true) => scale::TINY,
+        _ => scale::FULL,
     };
     if !(1..=100).contains(&arguments.seeds) {
         return Err(Error::invalid(format!("--seeds is {}, but 1 to 100 make sense", arguments.seeds)).into());
@@ -103,129 +93,51 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // The pool of the evaluations; its check is that of --threads.
     let pool = pool(arguments.threads)?;
     let threads = pool.current_num_threads();
-    let parts: Vec<Part> = Part::ALL
-        .into_iter()
-        .filter(|part| arguments.only.is_empty() || arguments.only.contains(part))
-        .collect();
-    let runs = plan::runs(&scale, &parts, arguments.seeds)?;
+    let mut parts = Part::value_variants().to_vec();
+    parts.retain(|part| arguments.only.is_empty() || arguments.only.contains(part));
+    let runs = runs(&scale, &parts, arguments.seeds)?;
     let (data, test) = (arguments.data.as_deref(), arguments.test.as_deref());
     let pictures = pool.install(|| Pictures::load(data, test, &scale))?;
-    let name = if scale.name == Scale::full().name {
-        "reproduction".into()
-    } else {
-        format!("reproduction-{}", scale.name)
+    let name = match scale.name {
+        "full" => "reproduction".into(),
+        name => format!("reproduction-{name}"),
     };
-    let folder = Folder::open(arguments.out.as_deref().unwrap_or(Path::new(&name)))?;
+    let root = arguments.out.clone().unwrap_or(name.into());
+    let folder = Folder::open(&root)?;
 
     output::note(format_args!("train on  {}", pictures.described));
     output::note(format_args!("test on   {}", pictures.test_described));
     output::note(format_args!("to do     {} trainings, {threads} at a time", runs.len()));
     interrupt::listen();
     let start = Instant::now();
-    let Some(done) = work::carry_out(runs, &pictures, &folder, threads)? else {
-        output::note(format_args!(
-            "stopped; nothing is lost: the same command resumes {}",
-            folder.root().display()
-        ));
+    let sigma = runs[0].config.sigma;
+    let noisy = pictures.noisy(sigma)?;
+    let trainings: Vec<_> =
+        runs.into_iter().map(|run| Training::new(run, &pictures, folder.runs())).collect();
+    work::carry_out(&trainings, &pictures, &noisy, threads)?;
+    if !trainings.iter().all(Training::is_done) {
+        output::note(format_args!("stopped; nothing is lost: the same command resumes {}", root.display()));
         std::process::exit(interrupt::EXIT_CODE);
-    };
-    let results = Results::new(done);
-    output::note("drawing");
-    let material = Material { scale: &scale, results: &results, pictures: &pictures, folder: &folder };
-    let sections =
-        pool.install(|| parts.iter().map(|part| section(*part, &material)).collect::<Result<Vec<_>>>())?;
-    report(&material, &sections, arguments.seeds, threads)?;
-    output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
-    output::line(folder.root().join(REPORT).display())
-}
-
-/// Writes the figures and data of a part, and gives its place in the report.
-fn section(part: Part, all: &Material<'_>) -> Result<Section> {
-    match part {
-        Part::Figure1 => figure1::write(all),
-        Part::Figure2 => figure2::write(all),
-        Part::Figure3 => figure3::write(all),
-        Part::Table1 => table1::write(all),
-        Part::Claims => claims::write(all),
     }
-}
-
-fn report(all: &Material<'_>, sections: &[Section], seeds: u64, threads: usize) -> Result<()> {
-    let training: f64 = all.results.all().iter().map(|done| done.outcome.seconds()).sum();
-    let mut commits: Vec<&str> = all.results.all().iter().map(|done| done.outcome.commit.as_str()).collect();
-    commits.sort_unstable();
-    commits.dedup();
-    let seeds: Vec<u64> = (0..seeds).collect();
-    let engine = engine::standard().name();
-    let setup = json!({
-        "program": env!("CARGO_PKG_VERSION"),
-        "commit": machine::COMMIT,
-        "commits_of_runs": commits,
-        "machine": machine::processor(),
-        "cores": machine::cores(),
-        "system": std::env::consts::OS,
-        "engine": engine,
-        "trainings_at_a_time": threads,
-        "threads_of_a_training": 1,
-        "clock": machine::clock(),
-        "seeds": seeds,
-        "scale": all.scale,
-        "train": all.pictures.described,
-        "test": all.pictures.test_described,
-        "test_images": all.pictures.test_names(),
-        "trainings": all.results.all().len(),
-        "training_seconds": training,
-    });
-    all.folder.top("report.json", format!("{setup:#}\n").as_bytes())?;
-    let text = |key: &str| escape(setup[key].as_str().unwrap_or_default());
-    let several = if commits.len() > 1 {
-        format!(" Some runs were trained by other commits: {}.", escape(&commits.join("; ")))
-    } else {
-        String::new()
+    output::note("drawing");
+    let results = Results(trainings);
+    let material = Material {
+        scale: &scale,
+        results: &results,
+        pictures: &pictures,
+        sigma,
+        noisy: &noisy,
+        folder: &folder,
     };
-    let intro = format!(
-        "<p>The experiments of X. Wang, M. Benning and A. Repetti, “A lifted Bregman strategy for training unfolded \
-         proximal neural network Gaussian denoisers” (MLSP 2024), run again by <code>proxlift reproduce</code>. \
-         Training: {}. Test: {}. Commit {}; {} trainings, {} of one thread in all.</p>",
-        text("train"),
-        text("test"),
-        text("commit"),
-        all.results.all().len(),
-        duration(training)
-    );
-    let end = format!(
-        "<ul>\n<li>Program: proxlift {}, commit {}.{several}</li>\n<li>Machine: {}, {} cores, {}; engine: {}.</li>\n\
-         <li>Threads: {threads} trainings at a time, each on one thread, the longest first. Results do not depend on it; \
-         every time in this report is {} of one thread, with the other cores busy, and without evaluation.</li>\n\
-         <li>Seeds: {}; each decides the initial weights, the patches, their noise and the order of the samples. Lines are \
-         means over seeds, bands go from the least to the largest.</li>\n\
-         <li>Training images: {}, patches of {patch} x {patch} pixels.</li>\n<li>Test images: {}: {}; the noise on them is the same \
-         for all methods.</li>\n<li>Loss: 1/2 ‖x̂ − x‖² of the network's own forward pass, summed over the pixels and \
-         averaged over all training patches with their first noise, after each epoch, for all methods alike; epoch 0 is \
-         the untrained network.</li>\n<li>The mini-batch of the comparison is {}: the paper only says that it saturates \
-         the memory.</li>\n<li>Every training, with its settings (<code>config.toml</code> for <code>proxlift train \
-         --config</code>), its course and its network, is in <code>runs/</code>; <a href=\"report.json\">report.json</a> \
-         has this list for programs.</li>\n</ul>\n",
-        env!("CARGO_PKG_VERSION"),
-        text("commit"),
-        text("machine"),
-        machine::cores(),
-        std::env::consts::OS,
-        escape(&engine),
-        machine::clock(),
-        seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-        text("train"),
-        text("test"),
-        escape(&all.pictures.test_names().join(", ")),
-        all.scale.batch,
-        patch = all.scale.patch,
-    );
-    let page = html::page(
-        "Lifted Bregman training of proximal networks, reproduced",
-        &intro,
-        all.scale.caution().as_deref(),
-        sections,
-        &end,
-    );
-    Ok(all.folder.top(REPORT, page.as_bytes())?)
+    let section = |part: &Part| match part {
+        Part::Figure1 => figure1::write(&material),
+        Part::Figure2 => figure2::write(&material),
+        Part::Figure3 => figure3::write(&material),
+        Part::Table1 => table1::write(&material),
+        Part::Claims => claims::write(&material),
+    };
+    let sections = pool.install(|| parts.iter().map(section).collect::<proxlift::Result<Vec<_>>>())?;
+    let page = write_page(&material, &sections, arguments.seeds, threads)?;
+    output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
+    output::line(page.display())
 }

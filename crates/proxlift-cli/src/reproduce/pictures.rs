@@ -1,6 +1,8 @@
 //! The pictures of all experiments: to train on, to test on, and a name for what they are.
 
 use super::scale::Scale;
+use crate::files::short_name;
+use crate::test_set::{LEAST_SIDE, check_sides};
 use proxlift::dataset::ImageSet;
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
@@ -10,20 +12,16 @@ use std::sync::Arc;
 
 /// The side of built-in pictures.
 const BUILT_IN_SIDE: usize = 64;
-/// The least side that SSIM has a meaning for.
-const LEAST_TEST_SIDE: usize = 11;
 /// The seed of the noise on test images.
-pub const NOISE_SEED: u64 = 0;
+const NOISE_SEED: u64 = 0;
 
 /// Everything that is looked at.
 pub struct Pictures {
-    /// Clean pictures to train on.
+    /// Clean pictures to train on, and to test on.
     pub train: Arc<ImageSet>,
-    /// Clean pictures to test on.
     pub test: ImageSet,
-    /// The training data, in a line.
+    /// Both, in a line each.
     pub described: String,
-    /// The test data, in a line.
     pub test_described: String,
     /// A name for all of it: equal names, equal pixels.
     pub fingerprint: String,
@@ -31,32 +29,21 @@ pub struct Pictures {
 
 impl Pictures {
     /// Reads or paints what `scale` needs.
-    ///
-    /// # Errors
-    /// When a folder cannot be read, or holds too few pictures or pictures that are too small.
     pub fn load(data: Option<&Path>, test: Option<&Path>, scale: &Scale) -> Result<Self> {
         let (train, described) = match data {
-            Some(folder) => {
-                let set = enough(folder, scale.images, scale.patch, "train on")?;
-                let text = format!("{} pictures of {}, evenly spaced by name", set.len(), name(folder));
-                (set, text)
-            }
+            Some(folder) => enough(folder, scale.images, scale.patch, "train on")?,
             None => {
-                let side = BUILT_IN_SIDE.max(2 * scale.patch);
-                let set = ImageSet::embedded_train(scale.images, side, Channels::Grey, 0)?;
-                (set, format!("{} built-in pictures (dead leaves) of {side} x {side} pixels", scale.images))
+                let (count, side) = (scale.images, BUILT_IN_SIDE.max(2 * scale.patch));
+                let set = ImageSet::embedded_train(count, side, Channels::Grey, 0)?;
+                (set, format!("{count} built-in pictures (dead leaves) of {side} x {side} pixels"))
             }
         };
         let (test, test_described) = match test {
-            Some(folder) => {
-                let set = enough(folder, scale.test, LEAST_TEST_SIDE, "test on")?;
-                let text = format!("{} pictures of {}, evenly spaced by name", set.len(), name(folder));
-                (set, text)
-            }
+            Some(folder) => enough(folder, scale.test, LEAST_SIDE, "test on")?,
             None => {
-                let set = ImageSet::embedded_test(scale.test, scale.test_side, Channels::Grey, 0)?;
-                let text = format!("{} built-in pictures of {1} x {1} pixels", scale.test, scale.test_side);
-                (set, text)
+                let (count, side) = (scale.test, scale.test_side);
+                let set = ImageSet::embedded_test(count, side, Channels::Grey, 0)?;
+                (set, format!("{count} built-in pictures of {side} x {side} pixels"))
             }
         };
         let fingerprint = format!("{:016x}", hash(train.images().iter().chain(test.images())));
@@ -64,9 +51,6 @@ impl Pictures {
     }
 
     /// The test images with noise of level `sigma`.
-    ///
-    /// # Errors
-    /// When the level is out of range.
     pub fn noisy(&self, sigma: f64) -> Result<Vec<Image>> {
         let images = self.test.images().iter().enumerate();
         images.map(|(i, image)| add_gaussian(image, sigma as f32, NOISE_SEED, i as u64)).collect()
@@ -74,35 +58,23 @@ impl Pictures {
 
     /// The names of the test images' files.
     pub fn test_names(&self) -> Vec<String> {
-        self.test.names().iter().map(|path| name(path)).collect()
+        self.test.names().iter().map(|path| short_name(path)).collect()
     }
 }
 
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// `count` pictures of the folder, evenly spaced, each at least `side` pixels wide and high.
-fn enough(folder: &Path, count: usize, side: usize, purpose: &str) -> Result<ImageSet> {
+/// `count` pictures of the folder, evenly spaced, each at least `side` pixels wide and high; and what they are.
+fn enough(folder: &Path, count: usize, side: usize, purpose: &str) -> Result<(ImageSet, String)> {
     let set = ImageSet::spaced(folder, Channels::Grey, count)?;
     if set.len() < count {
-        return Err(Error::file(
-            folder,
-            format!(
-                "the experiments need {count} pictures to {purpose}, but here are {}: add some, or leave the \
-                     folder out for built-in pictures",
-                set.len()
-            ),
-        ));
+        let reason = format!(
+            "the experiments need {count} pictures to {purpose}, but here are {}: add some, or leave the folder out \
+             for built-in pictures",
+            set.len()
+        );
+        return Err(Error::file(folder, reason));
     }
-    let small = set.images().iter().position(|image| image.height().min(image.width()) < side);
-    match small {
-        Some(at) => {
-            let reason = format!("a picture to {purpose} must have {side} x {side} pixels or more");
-            Err(Error::file(&set.names()[at], reason))
-        }
-        None => Ok(set),
-    }
+    check_sides(&set, side, &format!("a picture to {purpose}"))?;
+    Ok((set, format!("{count} pictures of {}, evenly spaced by name", short_name(folder))))
 }
 
 /// FNV-1a over sizes and pixels: not to be relied on against malice, but the same everywhere and for ever.

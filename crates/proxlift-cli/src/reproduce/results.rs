@@ -1,31 +1,29 @@
-//! The outcomes of all runs, by what they are for; several seeds become a mean and a band.
+//! The outcomes of all trainings, by what they are for; several seeds become a mean and a band.
 
-use super::outcome::Done;
-use super::plan::{Method, Role};
+use super::runs::{Experiment, Method};
+use super::training::{Epoch, Training};
 use proxlift::Result;
-use proxlift::model::Model;
-use proxlift::training::grid::PAPER_RATES;
+use proxlift::network::Network;
+use proxlift::training::rate_search::PAPER_RATES;
 
-/// Everything that was trained.
-pub struct Results(Vec<Done>);
+pub struct Results(pub Vec<Training>);
+
+/// Mean, least and largest over all seeds.
+pub type Spread = (f64, f64, f64);
 
 /// An epoch over all seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// Epochs done.
     pub epoch: usize,
-    /// Seconds of training, the mean over seeds.
+    /// Seconds of training, the mean.
     pub seconds: f64,
-    /// Loss: mean, least, largest.
-    pub loss: (f64, f64, f64),
-    /// PSNR on the test images: mean, least, largest.
-    pub psnr: Option<(f64, f64, f64)>,
-    /// The mean energy.
-    pub energy: Option<f64>,
+    pub loss: Spread,
+    /// PSNR on the test images.
+    pub psnr: Option<Spread>,
 }
 
 /// The course of a training, over all seeds that did not diverge.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Course {
     /// From epoch 0.
     pub points: Vec<Point>,
@@ -34,22 +32,20 @@ pub struct Course {
 }
 
 impl Course {
-    fn of(runs: &[&Done]) -> Self {
-        let good: Vec<&Done> = runs.iter().copied().filter(|d| d.outcome.diverged.is_none()).collect();
-        let length = good.iter().map(|d| d.outcome.epochs.len()).min().unwrap_or(0);
+    fn of(trainings: &[&Training]) -> Self {
+        let outcomes = trainings.iter().map(|training| training.outcome());
+        let good: Vec<&[Epoch]> = outcomes.filter(|o| o.diverged.is_none()).map(|o| &o.epochs[..]).collect();
+        let length = good.iter().map(|epochs| epochs.len()).min().unwrap_or(0);
         let points = (0..length).map(|i| {
-            let all = || good.iter().map(|d| &d.outcome.epochs[i]);
-            let psnr: Vec<f64> = all().filter_map(|e| e.psnr).collect();
-            let energy: Vec<f64> = all().filter_map(|e| e.energy).collect();
+            let spread = |of: fn(&Epoch) -> Option<f64>| spread(good.iter().filter_map(|e| of(&e[i])));
             Point {
-                epoch: all().next().map_or(i, |e| e.epoch),
-                seconds: spread(all().map(|e| e.seconds)).0,
-                loss: spread(all().map(|e| e.loss)),
-                psnr: (!psnr.is_empty()).then(|| spread(psnr.iter().copied())),
-                energy: (!energy.is_empty()).then(|| spread(energy.iter().copied()).0),
+                epoch: good[0][i].epoch,
+                seconds: spread(|e| Some(e.seconds)).map_or(0.0, |seconds| seconds.0),
+                loss: spread(|e| Some(e.loss)).unwrap_or_default(),
+                psnr: spread(|e| e.psnr),
             }
         });
-        Self { points: points.collect(), diverged: runs.len() - good.len() }
+        Self { points: points.collect(), diverged: trainings.len() - good.len() }
     }
 
     /// The mean losses, epoch by epoch.
@@ -68,69 +64,41 @@ impl Course {
         if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() }
     }
 
-    /// The mean PSNR at the end.
-    pub fn final_psnr(&self) -> Option<f64> {
-        self.points.last().and_then(|p| p.psnr).map(|p| p.0)
-    }
-
-    /// The seconds of the whole training.
     pub fn seconds(&self) -> f64 {
         self.points.last().map_or(0.0, |p| p.seconds)
     }
-
-    /// The first epoch whose mean loss is at most `level`.
-    pub fn reaches(&self, level: f64) -> Option<&Point> {
-        self.points.iter().find(|p| p.loss.0 <= level)
-    }
 }
 
-/// Mean, least and largest.
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let (mut sum, mut count, mut low, mut high) = (0.0, 0.0_f64, f64::INFINITY, f64::NEG_INFINITY);
-    for v in values {
-        (sum, count, low, high) = (sum + v, count + 1.0, low.min(v), high.max(v));
-    }
-    (sum / count, low, high)
+fn spread(values: impl Iterator<Item = f64> + Clone) -> Option<Spread> {
+    let count = values.clone().count();
+    let (low, high) = (values.clone().fold(f64::INFINITY, f64::min), values.clone().fold(f64::MIN, f64::max));
+    (count > 0).then(|| (values.sum::<f64>() / count as f64, low, high))
 }
 
 impl Results {
-    /// All that was done.
-    pub fn new(done: Vec<Done>) -> Self {
-        Self(done)
+    /// What was trained by a method for an experiment: one for each seed.
+    pub fn of(&self, method: Method, experiment: Experiment) -> Vec<&Training> {
+        let fits =
+            |training: &&Training| (training.run.method, training.run.experiment) == (method, experiment);
+        self.0.iter().filter(fits).collect()
     }
 
-    /// All runs.
-    pub fn all(&self) -> &[Done] {
-        &self.0
-    }
-
-    fn with(&self, is: impl Fn(&Role) -> bool) -> Vec<&Done> {
-        self.0.iter().filter(|done| is(&done.run.role)).collect()
-    }
-
-    /// A form of LB-FB with a batch size.
-    pub fn batch(&self, method: Method, size: usize) -> Course {
-        Course::of(&self.with(|role| *role == Role::Batch { method, size }))
-    }
-
-    /// A form of LB-FB on a fixed batch.
-    pub fn energy(&self, method: Method) -> Vec<&Done> {
-        self.with(|role| *role == Role::Energy { method })
+    /// Its course.
+    pub fn course(&self, method: Method, experiment: Experiment) -> Course {
+        Course::of(&self.of(method, experiment))
     }
 
     /// SGD at a depth with a rate.
     pub fn sgd(&self, depth: usize, rate: f64) -> Course {
-        Course::of(&self.with(|role| *role == Role::Compare { method: Method::Sgd, depth, rate: Some(rate) }))
+        self.course(Method::Sgd, Experiment::Compare { depth, rate: Some(rate) })
     }
 
     /// The rate of SGD's grid with the least loss at the end, averaged over seeds; one that diverged never wins. The
     /// paper's grid has no rate above `PAPER_RATES`'.
     pub fn best_rate(&self, method: Method, depth: usize) -> Option<f64> {
         let most = if method == Method::SgdWide { f64::INFINITY } else { PAPER_RATES[PAPER_RATES.len() - 1] };
-        let rates = self.0.iter().filter_map(|done| match done.run.role {
-            Role::Compare { method: Method::Sgd, depth: d, rate } if d == depth => {
-                rate.filter(|r| *r <= most)
-            }
+        let rates = self.0.iter().filter_map(|training| match training.run.experiment {
+            Experiment::Compare { depth: d, rate } if d == depth => rate.filter(|r| *r <= most),
             _ => None,
         });
         let courses = rates.map(|rate| (rate, self.sgd(depth, rate)));
@@ -138,29 +106,27 @@ impl Results {
         sound.min_by(|a, b| a.1.final_loss().total_cmp(&b.1.final_loss())).map(|(rate, _)| rate)
     }
 
-    fn compared(&self, method: Method, depth: usize) -> Vec<&Done> {
+    /// What was trained by a method at a depth in the comparison; SGD with its best rate.
+    pub fn compared(&self, method: Method, depth: usize) -> Vec<&Training> {
         let (method, rate) = match method {
             Method::Sgd | Method::SgdWide => (Method::Sgd, self.best_rate(method, depth)),
             method => (method, None),
         };
-        self.with(|role| *role == Role::Compare { method, depth, rate })
+        self.of(method, Experiment::Compare { depth, rate })
     }
 
-    /// A method at a depth; SGD with its best rate.
-    pub fn course(&self, method: Method, depth: usize) -> Course {
+    /// Its course.
+    pub fn compared_course(&self, method: Method, depth: usize) -> Course {
         Course::of(&self.compared(method, depth))
     }
 
-    /// Its networks, one for each seed that did not diverge.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn models(&self, method: Method, depth: usize) -> Result<Vec<Model>> {
-        self.compared(method, depth).into_iter().filter_map(|done| done.model().transpose()).collect()
-    }
-
-    /// What a trainer calls itself, for a method at a depth.
-    pub fn trainer(&self, method: Method, depth: usize) -> Option<&str> {
-        self.compared(method, depth).first().map(|done| done.outcome.trainer.as_str())
+    /// The networks of each method at a depth, one for each seed that did not diverge; methods without any are left out.
+    pub fn networks(&self, depth: usize) -> Result<Vec<(Method, Vec<Network<f32>>)>> {
+        let all = Method::ALL.into_iter().map(|method| {
+            let models = self.compared(method, depth).into_iter().filter_map(Training::model);
+            let networks = models.map(|model| Ok(model?.network)).collect::<Result<Vec<_>>>()?;
+            Ok((method, networks))
+        });
+        Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|(_, some)| !some.is_empty()).collect())
     }
 }

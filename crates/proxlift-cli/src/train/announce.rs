@@ -4,7 +4,6 @@ use super::data::Data;
 use crate::output;
 use proxlift::training::Session;
 
-/// Says what will be done.
 pub fn announce(session: &Session<'_>, data: &Data) {
     let (config, network, count) = (session.config, &session.network, session.patches.len());
     output::note(format_args!("network   {network}: {} parameters", network.parameters()));

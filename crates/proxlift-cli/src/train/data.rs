@@ -1,13 +1,14 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
-use crate::test_set::TestSet;
-use proxlift::Denoiser;
+use crate::files::short_name;
+use crate::scores::{Scores, score};
+use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
 use proxlift::dataset::{ImageSet, PatchNoise, Patches};
-use proxlift::evaluation::{Peak, Summary, psnr, ssim};
+use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
 use proxlift::training::Config;
-use proxlift::{Error, Result};
+use proxlift::{Denoiser, Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,22 +26,18 @@ const MOST_HELD_OUT: usize = 24;
 const LEAST_SHARE: usize = 10;
 /// Held-out pictures are cropped to this side.
 const CROP: usize = 128;
-/// The seed of the noise on held-out pictures.
+/// The seed of the noise on the test set, that of `proxlift evaluate`, and on held-out pictures.
+pub const TEST_SEED: u64 = 0;
 const CHOICE_SEED: u64 = 7;
-/// The least side that SSIM has a meaning for.
-const LEAST_TEST_SIDE: usize = 11;
 
-/// All pictures of a run.
 pub struct Data {
-    /// The patches.
     pub patches: Patches,
     /// What chooses the best network.
     pub validation: Validation,
     /// What is scored at the end.
     pub test: ImageSet,
-    /// The training data, in a line.
+    /// The training data and the test set, in a line each.
     pub described: String,
-    /// The test set, in a line.
     pub test_described: String,
     /// Bytes of the training pictures.
     pub bytes: usize,
@@ -52,10 +49,7 @@ impl Data {
         let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
         let test = TestSet::load(settings.test.as_deref(), channels)?.set;
-        if let Some(at) = test.images().iter().position(|i| i.height().min(i.width()) < LEAST_TEST_SIDE) {
-            let reason = format!("a test picture must have {0} x {0} pixels or more", LEAST_TEST_SIDE);
-            return Err(Error::file(&test.names()[at], reason));
-        }
+        check_sides(&test, LEAST_SIDE, "a test picture")?;
         let test_described = match &settings.test {
             Some(folder) => format!("{} pictures of {}", test.len(), folder.display()),
             None => format!("{} built-in pictures", test.len()),
@@ -72,6 +66,11 @@ impl Data {
         let patches = config.patches(Arc::new(train)).map_err(of_data)?;
         config.settings.count = Some(patches.len());
         Ok(Self { patches, validation, test, described, test_described, bytes })
+    }
+
+    /// The scores on the test set.
+    pub fn score_test(&self, denoiser: &Denoiser, sigma: f64) -> Result<Scores> {
+        score(denoiser, &self.test, self.test.len(), sigma, TEST_SEED)
     }
 }
 
@@ -94,7 +93,7 @@ fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation
 fn from_folder(folder: &Path, channels: Channels, config: &Config) -> Result<(ImageSet, Validation, String)> {
     let set = ImageSet::from_folder(folder, channels)?;
     let number = set.len();
-    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let name = short_name(folder);
     if number == 1 {
         tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
         let validation = Validation::new(set.clone(), config)?;
@@ -117,11 +116,10 @@ impl Validation {
         if config.settings.noise == Some(PatchNoise::Camera) {
             let least = set.images().iter().map(|image| image.height().min(image.width())).min();
             let size = least.map_or(CROP, |side| side.min(CROP));
-            let patches = config.patches(Arc::new(set))?.held_out(size, CHOICE_SEED)?;
-            let (clean, noisy) = patches.images()?;
+            let (clean, noisy) = config.patches(Arc::new(set))?.held_out(size, CHOICE_SEED)?.images()?;
             return Ok(Self { clean, noisy });
         }
-        let clean = set.images().iter().map(|image| centre(image, CROP)).collect::<Result<Vec<_>>>()?;
+        let clean = set.images().iter().map(|image| image.centre(CROP)).collect::<Vec<_>>();
         let noisy = clean.iter().enumerate();
         let noisy = noisy.map(|(i, image)| add_gaussian(image, config.sigma as f32, CHOICE_SEED, i as u64));
         Ok(Self { noisy: noisy.collect::<Result<_>>()?, clean })
@@ -130,24 +128,8 @@ impl Validation {
     /// Mean PSNR, and mean SSIM where the pictures are large enough for it.
     pub fn score(&self, denoiser: &Denoiser) -> Result<(f64, Option<f64>)> {
         let estimates = denoiser.denoise_all(&self.noisy)?;
-        let pairs = || self.clean.iter().zip(&estimates);
-        let values = pairs().map(|(a, b)| psnr(a, b, Peak::ONE)).collect::<Result<Vec<_>>>()?;
-        let similar = pairs().map(|(a, b)| ssim(a, b, Peak::ONE)).collect::<Result<Vec<_>>>().ok();
-        let mean = |values: &[f64]| Summary::of(values).map_or(f64::NAN, |summary| summary.mean);
-        Ok((mean(&values), similar.map(|values| mean(&values))))
+        let ssim = self.clean.iter().zip(&estimates).map(|(a, b)| ssim(a, b, Peak::ONE));
+        let ssim = ssim.collect::<Result<Vec<_>>>().and_then(|values| Summary::of(&values)).ok();
+        Ok((mean_psnr(&self.clean, &estimates)?, ssim.map(|summary| summary.mean)))
     }
-}
-
-/// The middle of a picture, at most `side` pixels wide and high.
-pub fn centre(image: &Image, side: usize) -> Result<Image> {
-    let (channels, height, width) = image.shape();
-    let (rows, columns) = (height.min(side), width.min(side));
-    let (top, left) = ((height - rows) / 2, (width - columns) / 2);
-    let mut data = Vec::with_capacity(channels * rows * columns);
-    for c in 0..channels {
-        for line in image.plane(c).chunks_exact(width).skip(top).take(rows) {
-            data.extend_from_slice(&line[left..left + columns]);
-        }
-    }
-    Image::new(channels, rows, columns, data)
 }

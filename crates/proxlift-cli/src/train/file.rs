@@ -4,7 +4,6 @@ use proxlift::training::{Config, Settings};
 use proxlift::{Error, Result};
 use std::path::Path;
 
-/// The settings of a file.
 pub fn load(path: &Path) -> Result<Settings> {
     let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
     let wrong = |error: toml::de::Error| {

@@ -28,57 +28,47 @@ pub struct Entry {
     /// What the training said.
     #[serde(flatten)]
     pub record: EpochRecord,
-    /// PSNR on the held-out pictures, when it was taken.
+    /// On the held-out pictures, when they were scored.
     pub psnr: Option<f64>,
-    /// SSIM on them.
     pub ssim: Option<f64>,
-    /// PSNR on the test set, when it was asked for.
+    /// On the test set, when it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_psnr: Option<f64>,
-    /// SSIM on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_ssim: Option<f64>,
 }
 
-/// A run's folder.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
     /// Makes the folder of a new run: `out`, which must be new or empty, or `runs/name-1` with the next free number.
     pub fn create(out: Option<&Path>, name: &str, config: &str) -> Result<Self> {
-        let folder = match out {
+        let path = match out {
             Some(out) => {
                 fs::create_dir_all(out).map_err(Error::io(out))?;
                 if fs::read_dir(out).map_err(Error::io(out))?.next().is_some() {
                     let reason = "this folder is not empty: choose another --out, or resume it with --resume";
                     return Err(Error::file(out, reason));
                 }
-                Self(out.to_path_buf())
+                out.to_path_buf()
             }
-            None => {
-                fs::create_dir_all(RUNS).map_err(Error::io(RUNS))?;
-                Self(claim(name)?)
-            }
+            None => claim(name)?,
         };
-        let checkpoints = folder.0.join("checkpoint");
-        fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
-        folder.write(CONFIG, config.as_bytes())?;
-        Ok(folder)
+        Self::at(path, config)
     }
 
-    /// The folder of a trial inside a run: new, or with its checkpoint if it got so far.
-    pub fn trial(path: PathBuf, config: &str) -> Result<Self> {
+    /// The folder of a run or of a trial inside it: new, or with its checkpoint if it got so far.
+    pub fn at(path: PathBuf, config: &str) -> Result<Self> {
         let folder = Self(path);
-        let checkpoints = folder.path("checkpoint");
+        let (checkpoints, history) = (folder.path("checkpoint"), folder.path(HISTORY));
         fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
-        // That of an earlier session stays: it says which version wrote the checkpoint.
+        // The settings of an earlier session stay: they say which version wrote the checkpoint.
         if !folder.checkpoint().is_file() {
             folder.write(CONFIG, config.as_bytes())?;
-        }
-        if folder.path(HISTORY).is_file() && !folder.checkpoint().is_file() {
-            let history = folder.path(HISTORY);
-            fs::remove_file(&history).map_err(Error::io(&history))?;
+            if history.is_file() {
+                fs::remove_file(&history).map_err(Error::io(&history))?;
+            }
         }
         Ok(folder)
     }
@@ -92,7 +82,6 @@ impl Folder {
         Ok(())
     }
 
-    /// The checkpoint, if there is one.
     pub fn latest(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();
         if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
@@ -122,22 +111,18 @@ impl Folder {
         if old.is_file() && !new.exists() { fs::rename(&old, new).map_err(Error::io(&old)) } else { Ok(()) }
     }
 
-    /// The settings.
     pub fn config(&self) -> PathBuf {
         self.path(CONFIG)
     }
 
-    /// The place of the checkpoint.
     pub fn checkpoint(&self) -> PathBuf {
         self.path(CHECKPOINT)
     }
 
-    /// A file of the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The folder.
     pub fn root(&self) -> &Path {
         &self.0
     }
@@ -149,7 +134,7 @@ impl Folder {
 
     /// Marks the run as finished.
     pub fn finish(&self, result: &serde_json::Value) -> Result<()> {
-        self.write(RESULT, format!("{result:#}\n").as_bytes())
+        files::write_json(&self.path(RESULT), result)
     }
 
     /// Waits until the history has reached the disk; a checkpoint must not know of epochs that are not in it.
@@ -158,7 +143,6 @@ impl Folder {
         File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))
     }
 
-    /// Adds an epoch to the history.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let path = self.path(HISTORY);
         let text = serde_json::to_string(entry).map_err(|e| Error::file(&path, e.to_string()))?;
@@ -172,16 +156,13 @@ impl Folder {
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
         let kept: Vec<&str> = text.split_inclusive('\n').take(epochs).collect();
         if kept.len() < epochs || kept.iter().any(|line| !line.ends_with('\n')) {
-            return Err(Error::file(
-                &path,
-                format!("the checkpoint is of epoch {epochs}, but lines are missing here"),
-            ));
+            let reason = format!("the checkpoint is of epoch {epochs}, but lines are missing here");
+            return Err(Error::file(&path, reason));
         }
         let kept = kept.concat();
         if kept.len() < text.len() { self.write(HISTORY, kept.as_bytes()) } else { Ok(()) }
     }
 
-    /// The history so far.
     pub fn history(&self) -> Result<Vec<Entry>> {
         let path = self.path(HISTORY);
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
@@ -195,13 +176,13 @@ impl Folder {
 
 /// Makes `runs/name-N` with the least N that is free.
 fn claim(name: &str) -> Result<PathBuf> {
-    for number in 1.. {
+    fs::create_dir_all(RUNS).map_err(Error::io(RUNS))?;
+    let mut number = 1;
+    loop {
         let path = Path::new(RUNS).join(format!("{name}-{number}"));
         match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io(&path)(error)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|()| path.clone()).map_err(Error::io(&path)),
         }
     }
-    unreachable!("numbers do not end")
 }

@@ -7,6 +7,7 @@ use super::announce::announce;
 use super::file;
 use super::folder::Folder;
 use super::session::{Material, Outcome, train_in};
+use crate::files::write_json;
 use crate::output;
 use proxlift::training::{Config, Grid, Session, Trial, best_trial, search_rates};
 use proxlift::{Error, Result};
@@ -26,7 +27,7 @@ pub fn search(
     let trial_of = |rate: f64| {
         let trial = config.with_rate(rate, grid.epochs)?;
         let place = folder.path("grid").join(format!("{rate:e}"));
-        Ok::<_, Error>((Folder::trial(place, &file::text(&trial)?)?, trial))
+        Ok::<_, Error>((Folder::at(place, &file::text(&trial)?)?, trial))
     };
     let (mut stopped, mut first) = (None, true);
     let mut try_rate = |rate: f64| {
@@ -77,7 +78,7 @@ fn done(folder: &Folder) -> Result<Vec<Trial>> {
 }
 
 fn keep(folder: &Folder, trials: &[Trial], winner: Option<f64>) -> Result<()> {
-    folder.write(TRIALS, format!("{:#}\n", json!({"trials": trials, "winner": winner})).as_bytes())
+    write_json(&folder.path(TRIALS), &json!({"trials": trials, "winner": winner}))
 }
 
 /// The table of all rates: a result, or only a note beside a JSON object.

@@ -1,21 +1,18 @@
 //! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
 
 use super::announce::duration;
-use super::data::{Data, centre};
+use super::data::{Data, TEST_SEED};
 use super::folder::{Entry, Folder, LAST, MODEL};
 use super::session::Outcome;
-use super::watch::TEST_SEED;
-use crate::chart::{Axis, Chart, Line, Panel, Scale, Style};
+use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::output;
-use crate::scores::{Score, score};
 use proxlift::Denoiser;
-use proxlift::evaluation::Summary;
 use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::Model;
 use proxlift::training::Config;
-use serde_json::json;
+use serde_json::{Map, json};
 
 const SHEET: &str = "before-after.png";
 const PLOT: &str = "training.svg";
@@ -37,17 +34,13 @@ pub fn finish(
     let path = folder.path(if best.is_some() { MODEL } else { LAST });
     let network = Denoiser::from(Model::load(&path)?.network);
     let variation = Denoiser::total_variation().sigma(config.sigma);
-    let trained = score(&network, &data.test, config.sigma, TEST_SEED)?;
-    let of = |denoiser: Denoiser| {
-        let scores = score(&denoiser, &data.test, config.sigma, TEST_SEED)?;
-        Ok::<_, proxlift::Error>((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean))
-    };
-    let mean = |of: fn(&Score) -> f64| trained.summary(of).mean;
+    let trained = data.score_test(&network, config.sigma)?;
+    let means = |denoiser: &Denoiser| data.score_test(denoiser, config.sigma).map(|s| s.means());
     let rows = [
-        ("noisy", (mean(|s| s.noisy_psnr), mean(|s| s.noisy_ssim))),
-        ("total variation", of(variation.clone())?),
-        ("best (built in)", of(Denoiser::best().sigma(config.sigma))?),
-        ("network", (mean(|s| s.psnr), mean(|s| s.ssim))),
+        ("noisy", trained.noisy_means()),
+        ("total variation", means(&variation)?),
+        ("best (built in)", means(&Denoiser::best().sigma(config.sigma))?),
+        ("network", trained.means()),
     ];
 
     io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
@@ -56,21 +49,17 @@ pub fn finish(
     folder.write(PLOT, course(config, &history, level, outcome).as_bytes())?;
 
     let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
-    let scores: serde_json::Map<_, _> = rows
-        .iter()
-        .map(|(name, (psnr, ssim))| {
-            let name = name.replace(' ', "_").replace(['(', ')'], "");
-            (name, json!({"psnr": psnr, "ssim": ssim}))
-        })
-        .collect();
-    let spread: Summary = trained.summary(|s| s.psnr);
+    let scores = rows.iter().map(|(name, (psnr, ssim))| {
+        (name.replace(' ', "_").replace(['(', ')'], ""), json!({"psnr": psnr, "ssim": ssim}))
+    });
+    let spread = trained.summary(|s| Some(s.psnr));
     let result = json!({
         "folder": folder.root(),
         "model": path,
         "trainer": outcome.trainer,
         "test": data.test_described,
         "images": spread.count,
-        "scores": scores,
+        "scores": scores.collect::<Map<_, _>>(),
         "psnr_std": spread.std,
         "epochs": last.epoch,
         "training_seconds": last.seconds,
@@ -89,17 +78,18 @@ pub fn finish(
             output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
         }
     }
+    let [sheet, plot] = [SHEET, PLOT].map(|name| folder.path(name));
     output::note(format_args!("trained for {}", duration(last.seconds)));
     output::note(format_args!("model     {}", path.display()));
-    output::note(format_args!("pictures  {} (clean, noisy, denoised)", folder.path(SHEET).display()));
-    output::note(format_args!("course    {}", folder.path(PLOT).display()));
+    output::note(format_args!("pictures  {} (clean, noisy, denoised)", sheet.display()));
+    output::note(format_args!("course    {}", plot.display()));
     output::note(format_args!("use it    proxlift denoise PHOTO --model {}", path.display()));
     let behind = rows[2].1.0 - rows[3].1.0;
     if behind > 0.0 {
         output::note(format_args!(
-            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:"
+            "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:\n          \
+             proxlift train --from best --data DIR"
         ));
-        output::note("          proxlift train --from best --data DIR");
     }
     Ok(())
 }
@@ -109,29 +99,22 @@ fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> 
     let points = |f: &dyn Fn(&Entry) -> Option<f64>| {
         history.iter().filter_map(|entry| Some((entry.record.epoch as f64, f(entry)?))).collect()
     };
-    let panel = |title: &str, unit: &str, points: Vec<(f64, f64)>, style, level| Panel {
-        title: title.into(),
-        x: Axis::new("epoch", Scale::Linear),
-        y: Axis::new(unit, Scale::Auto),
+    let panel = |title: &str, unit, style, points: Vec<(f64, f64)>| {
         // The dot is on the network that was kept.
-        lines: vec![Line { mark: outcome.best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) }],
-        level,
+        let line = Line { mark: outcome.best.map(|(_, epoch)| epoch as f64), ..Line::new(style, points) };
+        Panel::new(title, Axis::linear("epoch"), Axis::auto(unit), vec![line])
     };
     let loss = points(&|entry| Some(entry.record.loss));
-    let psnr = points(&|entry| entry.psnr);
-    let level = Some((level, "total variation".to_string()));
+    let loss = panel("Training loss", "half the squared error of a patch", Style::kind(1), loss);
+    let psnr = panel("PSNR on held-out pictures", "dB", Style::kind(0), points(&|entry| entry.psnr));
     let sizes = config.architecture;
     let chart = Chart {
         title: format!("K = {}, J = {}, σ = {}", sizes.depth, sizes.features, config.sigma),
         subtitle: outcome.trainer.clone(),
-        caution: None,
-        legend: Vec::new(),
-        panels: vec![
-            panel("Training loss", "half the squared error of a patch", loss, Style::kind(1), None),
-            panel("PSNR on held-out pictures", "dB", psnr, Style::kind(0), level),
-        ],
+        panels: vec![loss, Panel { level: Some((level, "total variation")), ..psnr }],
         columns: 2,
         frame: (400.0, 260.0),
+        ..Chart::default()
     };
     chart.draw()
 }
@@ -140,7 +123,7 @@ fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> 
 fn sheet(denoiser: &Denoiser, data: &Data, sigma: f64) -> proxlift::Result<Image> {
     let rows = data.test.images().iter().take(ROWS).enumerate();
     let rows = rows.map(|(i, image)| {
-        let clean = centre(image, SIDE)?;
+        let clean = image.centre(SIDE);
         let noisy = add_gaussian(&clean, sigma as f32, TEST_SEED, i as u64)?;
         let denoised = denoiser.denoise(&noisy)?;
         Ok([clean, noisy, denoised])
@@ -153,14 +136,7 @@ fn sheet(denoiser: &Denoiser, data: &Data, sigma: f64) -> proxlift::Result<Image
     let mut sheet = Image::new(channels, height, width, vec![1.0; channels * height * width])?;
     let mut top = 0;
     for row in &rows {
-        for (column, image) in row.iter().enumerate() {
-            for c in 0..channels {
-                for (y, line) in image.plane(c).chunks_exact(image.width()).enumerate() {
-                    let start = (c * height + top + y) * width + column * (cell + GAP);
-                    sheet.data_mut()[start..start + line.len()].copy_from_slice(line);
-                }
-            }
-        }
+        row.iter().enumerate().for_each(|(column, image)| sheet.put((top, column * (cell + GAP)), image));
         top += row[0].height() + GAP;
     }
     Ok(sheet)

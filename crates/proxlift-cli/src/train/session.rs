@@ -5,18 +5,15 @@ use super::file::is_of_version_0_1;
 use super::folder::Folder;
 use super::watch::Watch;
 use crate::output;
-use proxlift::engine;
 use proxlift::network::Network;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, engine};
 
 /// What is trained, whatever the rate.
 pub struct Material<'a> {
-    /// The images.
     pub data: &'a Data,
     /// The network to start from.
     pub network: Network<f32>,
-    /// Stop after this epoch.
     pub stop_after: Option<usize>,
 }
 
@@ -55,7 +52,7 @@ pub fn train_in(
     session.keep_checkpoints(folder.checkpoint(), fingerprint);
     let ended = session.run(&*engine::standard(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
-    Ok(Outcome { stopped, best: watch.best(), trainer: session.trainer.describe() })
+    Ok(Outcome { stopped, best: watch.best, trainer: session.trainer.describe() })
 }
 
 /// Refuses a checkpoint of other settings than those of its folder.

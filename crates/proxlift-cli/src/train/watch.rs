@@ -5,21 +5,15 @@ use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
 use super::interrupt;
 use crate::output::{self, Progress};
-use crate::scores::score;
-use proxlift::Denoiser;
-use proxlift::Result;
 use proxlift::model::{Model, Provenance};
 use proxlift::network::Network;
 use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session, Trainer};
+use proxlift::{Denoiser, Result};
 use std::time::{Duration, Instant};
-
-/// The seed of the noise on the test set, that of `proxlift evaluate`.
-pub const TEST_SEED: u64 = 0;
 
 /// The time that a training takes is told after so long, or after its first epoch.
 const TRIAL: Duration = Duration::from_millis(500);
 
-/// Watches a run.
 pub struct Watch<'a> {
     config: &'a Config,
     folder: &'a Folder,
@@ -28,7 +22,8 @@ pub struct Watch<'a> {
     stop_after: Option<usize>,
     clock: Clock,
     bar: Option<Progress>,
-    best: Option<(f64, usize)>,
+    /// The best PSNR on the held-out images, and its epoch.
+    pub best: Option<(f64, usize)>,
     psnr: Option<f64>,
     loss: Option<f64>,
 }
@@ -56,11 +51,6 @@ impl<'a> Watch<'a> {
         self.best = note("best_psnr").zip(note("best_epoch")).map(|(psnr, epoch)| (psnr, epoch as usize));
     }
 
-    /// The best PSNR on the held-out images, and its epoch.
-    pub fn best(&self) -> Option<(f64, usize)> {
-        self.best
-    }
-
     fn model(&self, network: &Network<f32>, epoch: usize) -> Model {
         self.config.model(self.provenance.clone(), epoch, network)
     }
@@ -83,9 +73,8 @@ impl<'a> Watch<'a> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
             return Ok(None);
         }
-        let denoiser = Denoiser::from(network.clone());
-        let scores = score(&denoiser, &self.data.test, self.config.sigma, TEST_SEED)?;
-        Ok(Some((scores.summary(|s| s.psnr).mean, scores.summary(|s| s.ssim).mean)))
+        let scores = self.data.score_test(&Denoiser::from(network.clone()), self.config.sigma)?;
+        Ok(Some(scores.means()))
     }
 }
 

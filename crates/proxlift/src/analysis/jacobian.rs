@@ -12,12 +12,8 @@
 //!
 //! Its norm ([`spectral_norm`](crate::operator::spectral_norm)) is the Lipschitz constant of the network near `z`.
 
-use crate::engine::Engine;
 use crate::engine::pass::{self, Backward, Carried, Nonlinearity, Own, Pass};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::LinearOperator;
-use crate::{Real, Result};
+use crate::{Real, Result, engine::Engine, field::Field, network::Network, operator::LinearOperator};
 
 /// The derivative of `x^ = G(z)` at one image. Vectors are planar, `[channel][y][x]`.
 pub struct Jacobian<'a, T: Real> {
@@ -28,13 +24,7 @@ pub struct Jacobian<'a, T: Real> {
 }
 
 impl<'a, T: Real> Jacobian<'a, T> {
-    /// The Jacobian at the image `z`, a batch of one.
-    ///
-    /// # Errors
-    /// When the image does not fit the network.
-    ///
-    /// # Panics
-    /// When the batch has more than one image.
+    /// The Jacobian at the image `z`, a batch of one. Panics when the batch has more than one image.
     pub fn at(engine: &'a dyn Engine<T>, network: &'a Network<T>, z: &Field<T>) -> Result<Self> {
         assert_eq!(z.samples(), 1, "a Jacobian is taken at one image");
         let mut at = Pass::new(network, z.clone())?;

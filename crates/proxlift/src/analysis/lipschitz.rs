@@ -17,8 +17,7 @@
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
 use crate::network::{LayerMemory, Network};
-use crate::operator::convolution_norm_bound;
-use crate::{Real, Result};
+use crate::{Real, Result, operator::convolution_norm_bound};
 use rayon::prelude::*;
 
 /// Frequencies along each axis at which norms are taken: within 0.12 % of the truth for 3x3 kernels.
@@ -37,9 +36,7 @@ pub struct LipschitzBound {
 
 impl LipschitzBound {
     /// The bound for `network`, on images of any size.
-    ///
-    /// # Errors
-    /// When kernels are so large that their norms cannot be bounded.
+    /// Fails when kernels are so large that their norms cannot be bounded.
     pub fn of<T: Real>(network: &Network<T>) -> Result<Self> {
         let norm = |theta| Ok(convolution_norm_bound(theta, FREQUENCIES)?.upper);
         let norms: Vec<f64> = network.theta.par_iter().map(norm).collect::<Result<_>>()?;
@@ -69,111 +66,5 @@ impl LipschitzBound {
     /// Whether `||I - tau_k L_k L_k*|| <= 1` in every layer.
     pub fn layers_are_non_expansive(&self) -> bool {
         self.steps.iter().all(|&step| step <= 2.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analysis::Jacobian;
-    use crate::engine::Reference;
-    use crate::field::Field;
-    use crate::laws::random_field;
-    use crate::network::{Architecture, Unrolling};
-    use crate::operator::{Filters, NormParams, PowerState, spectral_norm};
-
-    fn jacobian_norm(network: &Network<f64>, seed: u64) -> f64 {
-        let sizes = network.architecture();
-        let grid = sizes.grid(12, 9).unwrap();
-        let values = random_field::<f64>(sizes.channels * grid.pixels(), seed);
-        let z = Field::from_planar(1, sizes.channels, grid, &values).unwrap();
-        let jacobian = Jacobian::at(&Reference, network, &z).unwrap();
-        spectral_norm(&jacobian, &mut PowerState::new(&jacobian, seed), &NormParams::default()).norm
-    }
-
-    #[test]
-    fn no_jacobian_exceeds_it() {
-        for (channels, seed) in [(1, 1), (3, 2)] {
-            let sizes = Architecture { depth: 4, features: 4, kernel: 3, channels };
-            // Thresholds that clip nothing and something; steps that are safe and that are not.
-            for (lambda, stretch) in [(1e9, 1.0), (0.3, 1.0), (1e9, 2.5)] {
-                let mut network = Network::<f32>::glorot(sizes, lambda, seed).unwrap().cast::<f64>();
-                for unrolling in
-                    [Unrolling::Inertial, Unrolling::ChambollePock, Unrolling::ChambollePockAccelerated]
-                {
-                    let other = Network { unrolling, bounded: true, ..network.clone().with_knots(3) };
-                    let (norm, bound) = (jacobian_norm(&other, seed), LipschitzBound::of(&other).unwrap());
-                    assert!(norm <= bound.bound * (1.0 + 1e-12), "{unrolling:?}: {norm} above {bound:?}");
-                }
-                network.tau.iter_mut().for_each(|tau| *tau *= stretch);
-                let bound = LipschitzBound::of(&network).unwrap();
-                assert_eq!(bound.layers_are_non_expansive(), stretch == 1.0, "{bound:?}");
-                let norm = jacobian_norm(&network, seed);
-                assert!(norm <= bound.bound * (1.0 + 1e-12), "{norm} above {bound:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn it_is_attained_where_every_layer_meets_its_worst_input() {
-        // One tap, one feature: L_k is the number l_k, and x^ = z - l_2 ((1 - tau l_1^2) l_0 + tau l_1) z, with
-        // tau l_1^2 = 3 and signs that let everything add up: 1 + 2 (2 * 0.5 + 1.5) = 6.
-        let theta = [-0.5, 2.0, -2.0].map(|l| Filters::new(1, 1, 1, vec![l]).unwrap());
-        let network = Network::new(theta.to_vec(), vec![0.75], vec![1e9]).unwrap();
-        let bound = LipschitzBound::of(&network).unwrap();
-        assert!((bound.bound - 6.0).abs() < 1e-12, "{bound:?}");
-        assert!((jacobian_norm(&network, 1) - bound.bound).abs() < 1e-9);
-    }
-
-    /// One tap, one feature, nothing clipped: `L_k` is the number `l_k`.
-    fn of_taps(unrolling: Unrolling, l: &[f64], tau: &[f64]) -> Network<f64> {
-        let theta = l.iter().map(|l| Filters::new(1, 1, 1, vec![*l]).unwrap()).collect();
-        let network = Network::new(theta, tau.to_vec(), vec![1e9]).unwrap();
-        Network { unrolling, ..network }
-    }
-
-    #[test]
-    fn with_memory_it_is_attained_as_well() {
-        // From u_0 = 0: u_1 = tau l_1 z = 1.5 z, and x^ = (1 - beta)(1 + 2 * 1.5) z + beta z.
-        let accelerated = 3f64.sqrt() / (1.0 + 3f64.sqrt());
-        for (unrolling, beta) in [
-            (Unrolling::Inertial, 0.0),
-            (Unrolling::ChambollePock, 0.5),
-            (Unrolling::ChambollePockAccelerated, accelerated),
-        ] {
-            let network = of_taps(unrolling, &[0.0, 1.0, -2.0], &[1.5]);
-            let (bound, expected) = (LipschitzBound::of(&network).unwrap().bound, 4.0 - 3.0 * beta);
-            assert!((bound - expected).abs() < 1e-12, "{unrolling}: {bound}");
-            assert!((jacobian_norm(&network, 1) - expected).abs() < 1e-9, "{unrolling}");
-        }
-    }
-
-    #[test]
-    fn inertia_and_extrapolation_count() {
-        // Small filters and long steps, so that L* y hardly changes the image: u_1 = 1, and with the inertia of 1/4
-        // v_2 = 5/4 + 1 - 1/80, against 5/4 + 1 + 1/80 in the bound.
-        let inertial = of_taps(Unrolling::Inertial, &[0.0, 0.01, 0.01, -2.0], &[100.0, 100.0]);
-        let bound = LipschitzBound::of(&inertial).unwrap().bound;
-        assert!((bound - (1.0 + 2.0 * 2.2625)).abs() < 1e-12, "{bound}");
-        assert!((jacobian_norm(&inertial, 1) - (1.0 + 2.0 * 2.2375)).abs() < 1e-9);
-        // Here r_2 = 1.005 in the bound, v_2 = 1 + 2 * 1.005 + 1, and half of r_2 is remembered.
-        let extrapolated = of_taps(Unrolling::ChambollePock, &[0.0, 0.01, 0.01, -2.0], &[100.0, 100.0]);
-        let bound = LipschitzBound::of(&extrapolated).unwrap().bound;
-        assert!((bound - (0.5 * (1.0 + 2.0 * 4.01) + 0.5 * 1.005)).abs() < 1e-12, "{bound}");
-        let norm = jacobian_norm(&extrapolated, 1);
-        assert!((norm - (0.5 * (1.0 + 2.0 * 1.99) + 0.5 * 0.995)).abs() < 1e-9, "{norm}");
-        // An activation that is steeper than 1 stretches by as much.
-        let mut steep = of_taps(Unrolling::Inertial, &[0.0, 1.0, -2.0], &[1.5]);
-        steep.activation[0] = crate::prox::PiecewiseLinear::new(1, vec![1e9], vec![3.0, 3.0]).unwrap().into();
-        assert!((LipschitzBound::of(&steep).unwrap().bound - 10.0).abs() < 1e-12);
-        assert!((jacobian_norm(&steep, 1) - 10.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_layer_that_is_more_than_a_step_long_expands() {
-        let theta = [1.0, 1.0, 1.0].map(|l| Filters::new(1, 1, 1, vec![l]).unwrap());
-        let network = |tau: f64| Network::new(theta.to_vec(), vec![tau], vec![1.0]).unwrap();
-        assert_eq!(LipschitzBound::of(&network(1.0)).unwrap().bound, 3.0);
-        assert_eq!(LipschitzBound::of(&network(4.0)).unwrap().bound, 8.0);
     }
 }

@@ -1,7 +1,7 @@
 //! The order in which samples are visited.
 
+use crate::Result;
 use crate::random::{Purpose, shuffle, stream};
-use crate::{Error, Result};
 
 /// How an epoch runs through the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,7 @@ pub struct Batches {
 impl Batches {
     /// Batches out of `count` samples.
     pub fn new(count: usize, order: Order) -> Result<Self> {
-        if count == 0 {
-            return Err(Error::invalid("no samples give nothing to train on"));
-        }
+        refuse!(count == 0 => "no samples give nothing to train on");
         Ok(Self { indices: (0..count).collect(), order })
     }
 

@@ -1,7 +1,6 @@
 //! The images of a folder.
 
-use crate::image::io::Format;
-use crate::{Error, Result};
+use crate::{Error, Result, image::io::Format};
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
@@ -14,9 +13,6 @@ use walkdir::WalkDir;
 /// }
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-///
-/// # Errors
-/// When a folder cannot be read.
 pub fn images_below(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     let folder = folder.as_ref();
     // A file is refused in the system's words.

@@ -1,18 +1,14 @@
 //! Random patches with noise.
 
-use std::sync::Arc;
-
-use rand_chacha::rand_core::Rng;
-use rayon::prelude::*;
-
 use super::ImageSet;
 use crate::image::noise::{CameraNoise, add_gaussian_in_place, check_sigma, middle_level};
-use crate::image::symmetry::Symmetry;
-use crate::image::{Channels, Image};
-use crate::named::named;
+use crate::image::{Channels, Image, symmetry::Symmetry};
 use crate::random::{Purpose, below, stream};
-use crate::{Error, Result};
+use crate::{Result, named::named};
+use rand_chacha::rand_core::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Which patches to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,30 +64,22 @@ impl Patches {
     /// The patches of `set`. Images smaller than a patch are passed over with a warning; it is an error if none is left.
     pub fn new(set: Arc<ImageSet>, spec: PatchSpec) -> Result<Self> {
         check_sigma(spec.sigma.into())?;
-        if let Some([least, most]) = spec.levels
-            && !(least.is_finite() && most.is_finite() && 0.0 < least && least <= most && spec.sigma > 0.0)
-        {
-            return Err(Error::invalid(format!(
-                "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order"
-            )));
+        refuse!(spec.noise == PatchNoise::Camera && set.channels() != Channels::Rgb =>
+            "the noise of a camera is for colour pictures: give 3 channels");
+        if let Some([least, most]) = spec.levels {
+            refuse!(!(0.0 < least && least <= most && most.is_finite() && spec.sigma > 0.0) =>
+                "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order");
         }
-        if spec.noise == PatchNoise::Camera && set.channels() != Channels::Rgb {
-            return Err(Error::invalid("the noise of a camera is for colour pictures: give 3 channels"));
-        }
-        if spec.size == 0 || spec.count == 0 {
-            return Err(Error::invalid(format!("{} patches of size {} are empty", spec.count, spec.size)));
-        }
+        refuse!(spec.size == 0 || spec.count == 0 =>
+            "{} patches of size {} are empty", spec.count, spec.size);
         let fits = |&i: &usize| {
             let image = &set.images()[i];
             image.height() >= spec.size && image.width() >= spec.size
         };
         let usable: Vec<usize> = (0..set.len()).filter(fits).collect();
-        if usable.is_empty() {
-            return Err(Error::invalid(format!(
-                "no image is as large as a patch of {0} x {0} pixels; choose smaller patches or larger images",
-                spec.size
-            )));
-        }
+        refuse!(usable.is_empty() =>
+            "no image is as large as a patch of {0} x {0} pixels; choose smaller patches or larger images",
+            spec.size);
         if usable.len() < set.len() {
             let small = set.len() - usable.len();
             tracing::warn!("{small} images are smaller than {0} x {0} pixels and give no patches", spec.size);
@@ -159,9 +147,7 @@ impl Patches {
 
     /// Fills `x` with the clean patches `indices` and `z` with their noisy versions, patch after patch, each
     /// planar. A patch depends on its index and on `visit` alone.
-    ///
-    /// # Panics
-    /// If a buffer does not hold exactly the patches asked for.
+    /// Panics if a buffer does not hold exactly the patches asked for.
     pub fn fill(&self, indices: &[usize], visit: Visit, x: &mut [f32], z: &mut [f32]) {
         let values = self.values();
         assert_eq!(x.len(), indices.len() * values, "the buffer for clean patches has the wrong size");

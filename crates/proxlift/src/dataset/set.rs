@@ -1,15 +1,10 @@
 //! Clean images in memory.
 
-use std::path::{Path, PathBuf};
-
+use super::{folder::images_below, synthetic};
+use crate::image::{Channels, Image, io};
+use crate::{Error, Result, random::Purpose};
 use rayon::prelude::*;
-
-use super::folder::images_below;
-use super::synthetic;
-use crate::image::io;
-use crate::image::{Channels, Image};
-use crate::random::Purpose;
-use crate::{Error, Result};
+use std::path::{Path, PathBuf};
 
 /// A set of clean images, all grey or all RGB, of any sizes.
 #[derive(Clone, Debug)]
@@ -75,9 +70,7 @@ impl ImageSet {
 
     /// A set of given images, converted to `channels`; refuses an empty list and values that are not finite.
     pub fn from_images(images: Vec<Image>, channels: Channels) -> Result<Self> {
-        if images.is_empty() {
-            return Err(Error::invalid("a set of images needs at least one"));
-        }
+        refuse!(images.is_empty() => "a set of images needs at least one");
         images.iter().try_for_each(Image::check_finite)?;
         let names = (0..images.len()).map(|i| PathBuf::from(format!("image-{i:05}"))).collect();
         let images = images.into_iter().map(|i| i.into_channels(channels)).collect();
@@ -104,12 +97,8 @@ impl ImageSet {
 
     /// Splits off every `every`-th image (the first, the one `every` later, ...) for validation: `(rest, held out)`.
     pub fn hold_out(self, every: usize) -> Result<(Self, Self)> {
-        if every < 2 || self.len() < 2 {
-            return Err(Error::invalid(format!(
-                "holding out one image in {every} of {} leaves nothing to train on",
-                self.len()
-            )));
-        }
+        refuse!(every < 2 || self.len() < 2 =>
+            "holding out one image in {every} of {} leaves nothing to train on", self.len());
         let empty = || Self { channels: self.channels, images: vec![], names: vec![], skipped: vec![] };
         let (mut rest, mut held) = (Self { skipped: self.skipped, ..empty() }, empty());
         for (i, (image, name)) in self.images.into_iter().zip(self.names).enumerate() {

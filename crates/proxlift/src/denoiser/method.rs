@@ -5,13 +5,9 @@
 //! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
 
 use super::variation;
-use crate::error::check_not_negative;
-use crate::image::Channels;
 use crate::model::{BuiltIn, Model};
-use crate::network::Network;
-use crate::{Error, Result};
-use std::borrow::Cow;
-use std::sync::Arc;
+use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
+use std::{borrow::Cow, sync::Arc};
 
 /// What removes noise.
 #[derive(Clone)]
@@ -61,19 +57,14 @@ impl Method {
     }
 
     /// What is done to a picture with these channels, for noise of level `sigma`, or without it as trained.
-    ///
-    /// # Errors
-    /// When a network for colour is to take a grey picture, or the level is more than a network can be adapted to.
+    /// Fails when a network for colour is to take a grey picture, or the level is more than a network can be adapted to.
     pub fn work(&self, channels: Channels, strength: f64, sigma: Option<f64>) -> Result<Work<'_>> {
         let Some(model) = self.model(channels) else {
             return Ok(Work::TotalVariation(self.weight(channels, strength, sigma).unwrap_or(0.0) as f32));
         };
-        if channels.count() < model.network.architecture().channels {
-            return Err(Error::invalid(
-                "the picture is grey, but the model was trained on colour: use a grey model or convert the picture \
-                 to RGB",
-            ));
-        }
+        refuse!(channels.count() < model.network.architecture().channels =>
+            "the picture is grey, but the model was trained on colour: use a grey model or convert the picture to \
+             RGB");
         let mut network = Cow::Borrowed(&model.network);
         let scale = scale(model, strength, sigma);
         if scale == 0.0 {
@@ -83,9 +74,7 @@ impl Method {
         if scale != 1.0 {
             network.to_mut().scale_thresholds(scale as f32);
             network.validate().map_err(|_| {
-                Error::invalid(format!(
-                    "thresholds times {scale:e} are more than numbers of 32 bits can hold"
-                ))
+                invalid!("thresholds times {scale:e} are more than numbers of 32 bits can hold")
             })?;
         }
         Ok(Work::Network(network))

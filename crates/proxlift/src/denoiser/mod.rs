@@ -29,13 +29,12 @@ mod variation;
 pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
 
-use crate::Result;
 use crate::engine::{SharedEngine, standard};
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
-use crate::network::Network;
+use crate::{Result, network::Network};
 use method::Method;
 use pixels::Pixels;
 use rayon::prelude::*;
@@ -115,9 +114,6 @@ impl Denoiser {
     }
 
     /// A built-in model by its name, or a model file.
-    ///
-    /// # Errors
-    /// When it is neither.
     pub fn open(name: &str) -> Result<Self> {
         match BuiltIn::named(name) {
             Some(model) => Ok(model.into()),
@@ -179,18 +175,14 @@ impl Denoiser {
     }
 
     /// Checks the settings: every call does, and a front end may before it starts.
-    ///
-    /// # Errors
-    /// When a number is negative or not finite, or a level was given for a network that does not know its own.
+    /// Fails when a number is negative or not finite, or a level was given for a network that does not know its own.
     pub fn check(&self) -> Result<()> {
         self.given().map_or(Ok(()), check_sigma)?;
         self.method.check(self.strength, self.given())
     }
 
     /// Denoises a picture in memory.
-    ///
-    /// # Errors
-    /// When a setting is out of range, a value is not finite, or a network for colour is given a grey picture.
+    /// Fails when a setting is out of range, a value is not finite, or a network for colour is given a grey picture.
     pub fn denoise(&self, noisy: &Image) -> Result<Image> {
         noisy.check_finite()?;
         self.ready(noisy, false)?.image(noisy)
@@ -198,9 +190,6 @@ impl Denoiser {
 
     /// [`Denoiser::denoise`] for several pictures: at once, but large ones, each of which keeps all threads busy, one
     /// after the other.
-    ///
-    /// # Errors
-    /// As [`Denoiser::denoise`].
     pub fn denoise_all(&self, noisy: &[Image]) -> Result<Vec<Image>> {
         if self.is_parallel() && noisy.iter().any(|image| image.pixels() > LARGE) {
             noisy.iter().map(|image| self.denoise(image)).collect()
@@ -228,10 +217,6 @@ impl Denoiser {
     /// assert!((noise.unwrap().sigma - 0.1).abs() < 0.01);
     /// # Ok::<(), proxlift::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As [`Denoiser::denoise`]; when `progress` ends the work, which leaves the picture denoised in part; and when total
-    /// variation would take too much memory.
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<Option<Noise>> {
         let ready = self.prepare(raster)?;
         ready.denoise_raster(raster, progress)?;
@@ -240,9 +225,6 @@ impl Denoiser {
 
     /// The first half of [`Denoiser::denoise_raster`]: settles the noise level and adapts the network to it. A front end
     /// with many pictures does this for one while another one is denoised.
-    ///
-    /// # Errors
-    /// As [`Denoiser::denoise`].
     pub fn prepare(&self, raster: &Raster) -> Result<Prepared<'_>> {
         let white_is_one = raster.depth() != Depth::Float;
         if let Some(sigma) = self.given().filter(|_| white_is_one) {

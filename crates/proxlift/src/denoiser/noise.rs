@@ -1,8 +1,7 @@
 //! The noise level that a picture is denoised for.
 
 use super::pixels::Pixels;
-use crate::evaluation::noise_level;
-use crate::image::Image;
+use crate::{evaluation::noise_level, image::Image};
 use std::fmt;
 
 /// The noise level that a picture is denoised for.
@@ -85,23 +84,6 @@ fn significant(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_told_in_few_digits() {
-        for (value, text) in [
-            (0.0, "0"),
-            (0.0984, "0.098"),
-            (25.1, "25"),
-            (0.00123, "0.0012"),
-            (5.04, "5.0"),
-            (1234.5, "1234"),
-            (1e-9, "1.0e-9"),
-        ] {
-            assert_eq!(significant(value), text);
-        }
-        assert_eq!(Noise::given(0.0984, true).to_string(), "0.098 (25/255)");
-        assert_eq!(Noise::given(98.4, false).to_string(), "98");
-    }
 
     #[test]
     fn a_large_picture_is_sampled_in_bands_of_its_rows() {

@@ -14,26 +14,19 @@ pub(super) trait Pixels {
     fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image;
 }
 
-impl Pixels for Image {
-    fn kind(&self) -> Channels {
-        self.kind()
-    }
-    fn size(&self) -> (usize, usize) {
-        (self.height(), self.width())
-    }
-    fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image {
-        self.crop(rows, columns)
-    }
+macro_rules! pixels {
+    ($($picture:ty),+) => {
+        $(impl Pixels for $picture {
+            fn kind(&self) -> Channels {
+                self.kind()
+            }
+            fn size(&self) -> (usize, usize) {
+                (self.height(), self.width())
+            }
+            fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image {
+                self.crop(rows, columns)
+            }
+        })+
+    };
 }
-
-impl Pixels for Raster {
-    fn kind(&self) -> Channels {
-        self.kind()
-    }
-    fn size(&self) -> (usize, usize) {
-        (self.height(), self.width())
-    }
-    fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image {
-        self.crop(rows, columns)
-    }
-}
+pixels!(Image, Raster);

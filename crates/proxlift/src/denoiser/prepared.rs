@@ -3,16 +3,9 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
-use super::method::Work;
-use super::noise::Noise;
-use super::pixels::Pixels;
-use super::variation;
+use super::{method::Work, noise::Noise, pixels::Pixels, variation};
 use crate::engine::{Cut, Engine, Tiles};
-use crate::field::Field;
-use crate::image::Image;
-use crate::image::io::Raster;
-use crate::network::Network;
-use crate::{Error, Result};
+use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Told how many tiles are done, and of how many; ends the work if it breaks.
@@ -30,9 +23,6 @@ pub struct Prepared<'a> {
 
 impl Prepared<'_> {
     /// The second half of [`Denoiser::denoise_raster`](super::Denoiser::denoise_raster).
-    ///
-    /// # Errors
-    /// As there.
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
         match &self.work {
             Work::Nothing => Ok(()),
@@ -175,11 +165,8 @@ impl Pass<'_> {
         let wanted = (rows.inside(), columns.inside());
         self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
         let data = output.crop(wanted.0, wanted.1);
-        if data.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid(
-                "the network gives a number that is not finite: the model is damaged",
-            ));
-        }
+        refuse!(data.iter().any(|v| !v.is_finite()) =>
+            "the network gives a number that is not finite: the model is damaged");
         let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
         Ok(clipped(tile, self.clip))
     }

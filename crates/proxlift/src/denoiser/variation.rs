@@ -1,8 +1,8 @@
 //! Total variation: its weight for a noise level, and the memory that it takes.
 
+use crate::Result;
 use crate::image::{Channels, Image};
 use crate::solver::{TotalVariation, TvParams, total_variation};
-use crate::{Error, Result};
 
 /// Bytes that total variation takes for a sample: the picture, its estimate, and three fields of two numbers each.
 const BYTES: usize = 32;
@@ -37,15 +37,10 @@ pub(super) fn denoise(noisy: &Image, lambda: f32) -> Result<Image> {
 /// Refuses what there is no memory for.
 pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) -> Result<()> {
     let bytes = BYTES * channels.count() * height * width;
-    if bytes <= MOST {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
+    refuse!(bytes > MOST =>
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
-         {:.1} GB: use a network, or cut the picture",
-        bytes as f64 / 1e9,
-        MOST as f64 / 1e9
-    )))
+         {:.1} GB: use a network, or cut the picture", bytes as f64 / 1e9, MOST as f64 / 1e9);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,25 +6,17 @@ mod noise_level;
 mod psnr;
 mod score;
 mod ssim;
-mod summary;
 
 pub use noise_level::noise_level;
 pub use psnr::{Peak, mse, psnr};
-pub use score::{Score, mean_psnr};
+pub use score::{Score, Summary, mean_psnr};
 pub use ssim::ssim;
-pub use summary::Summary;
 
-use crate::image::Image;
-use crate::{Error, Result};
+use crate::{Result, image::Image};
 
 fn check_same_shape(clean: &Image, estimate: &Image) -> Result<()> {
-    if clean.shape() == estimate.shape() {
-        return Ok(());
-    }
     let size = |i: &Image| format!("{} x {} pixels with {} channels", i.width(), i.height(), i.channels());
-    Err(Error::invalid(format!(
-        "images to compare must have one shape: the clean one has {}, the estimate {}",
-        size(clean),
-        size(estimate)
-    )))
+    refuse!(clean.shape() != estimate.shape() =>
+        "images to compare must have one shape: the clean one has {}, the estimate {}", size(clean), size(estimate));
+    Ok(())
 }

@@ -1,10 +1,8 @@
 //! Peak signal-to-noise ratio.
 
-use rayon::prelude::*;
-
 use super::check_same_shape;
-use crate::image::Image;
-use crate::{Error, Result};
+use crate::{Result, image::Image};
+use rayon::prelude::*;
 
 /// What counts as white.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +26,7 @@ impl Peak {
         if peak.is_finite() && peak > 0.0 {
             Ok(peak)
         } else {
-            Err(Error::invalid(format!("the peak of a score is {peak}; it must be positive")))
+            Err(invalid!("the peak of a score is {peak}; it must be positive"))
         }
     }
 }

@@ -4,11 +4,9 @@
 //! structural similarity", IEEE TIP 13(4), 2004: Gaussian window of standard deviation 1.5 and 11 x 11 taps,
 //! `K1 = 0.01`, `K2 = 0.03`, averaged over the pixels whose window lies inside the image.
 
-use rayon::prelude::*;
-
 use super::{Peak, check_same_shape};
-use crate::image::Image;
-use crate::{Error, Result};
+use crate::{Result, image::Image};
+use rayon::prelude::*;
 
 const TAPS: usize = 11;
 const SIGMA: f64 = 1.5;
@@ -32,11 +30,8 @@ pub fn ssim(clean: &Image, estimate: &Image, peak: Peak) -> Result<f64> {
     check_same_shape(clean, estimate)?;
     let peak = peak.of(clean)?;
     let (channels, height, width) = clean.shape();
-    if height < TAPS || width < TAPS {
-        return Err(Error::invalid(format!(
-            "SSIM needs at least {TAPS} x {TAPS} pixels, the image has {width} x {height}"
-        )));
-    }
+    refuse!(height < TAPS || width < TAPS =>
+        "SSIM needs at least {TAPS} x {TAPS} pixels, the image has {width} x {height}");
     let window = window();
     let constants = ((K1 * peak).powi(2), (K2 * peak).powi(2));
     let rows: Vec<f64> = (0..channels * (height - TAPS + 1))
@@ -72,9 +67,7 @@ fn vertical(a: &[f32], b: &[f32], window: &[f64; TAPS], moments: &mut [[f64; 5]]
     for ((w, a), b) in window.iter().zip(a.chunks_exact(width)).zip(b.chunks_exact(width)) {
         for ((m, &a), &b) in moments.iter_mut().zip(a).zip(b) {
             let (a, b) = (f64::from(a), f64::from(b));
-            for (m, v) in m.iter_mut().zip([a, b, a * a, b * b, a * b]) {
-                *m += w * v;
-            }
+            m.iter_mut().zip([a, b, a * a, b * b, a * b]).for_each(|(m, v)| *m += w * v);
         }
     }
 }
@@ -82,9 +75,7 @@ fn vertical(a: &[f32], b: &[f32], window: &[f64; TAPS], moments: &mut [[f64; 5]]
 fn horizontal(around: &[[f64; 5]], window: &[f64; TAPS]) -> [f64; 5] {
     let mut total = [0.0; 5];
     for (w, m) in window.iter().zip(around) {
-        for (t, v) in total.iter_mut().zip(m) {
-            *t += w * v;
-        }
+        total.iter_mut().zip(m).for_each(|(t, v)| *t += w * v);
     }
     total
 }

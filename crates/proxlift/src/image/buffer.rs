@@ -1,6 +1,6 @@
 //! The planar buffer.
 
-use crate::{Error, Result};
+use crate::Result;
 use std::ops::Range;
 
 /// What a pixel holds.
@@ -46,12 +46,8 @@ impl Image {
     /// Wraps planar `data`. Refuses channel counts other than 1 and 3, zero sizes, and data of the wrong length.
     pub fn new(channels: usize, height: usize, width: usize, data: Vec<f32>) -> Result<Self> {
         let (kind, len) = checked_shape(channels, height, width)?;
-        if data.len() != len {
-            return Err(Error::invalid(format!(
-                "{channels} x {height} x {width} pixels need {len} values, {} were given",
-                data.len()
-            )));
-        }
+        refuse!(data.len() != len =>
+            "{channels} x {height} x {width} pixels need {len} values, {} were given", data.len());
         Ok(Self { channels: kind, height, width, data })
     }
 
@@ -101,15 +97,7 @@ impl Image {
         &mut self.data
     }
 
-    /// Gives the buffer back.
-    pub fn into_data(self) -> Vec<f32> {
-        self.data
-    }
-
     /// The plane of channel `c`.
-    ///
-    /// # Panics
-    /// If `c` is not below [`Image::channels`].
     pub fn plane(&self, c: usize) -> &[f32] {
         &self.data[c * self.pixels()..(c + 1) * self.pixels()]
     }
@@ -122,9 +110,7 @@ impl Image {
     /// assert_eq!(image.centre(1).data(), [2.0]);
     /// # Ok::<(), proxlift::Error>(())
     /// ```
-    ///
-    /// # Panics
-    /// When it is empty or not inside the image.
+    /// Panics when it is empty or not inside the image.
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Self {
         assert!(rows.end <= self.height && columns.end <= self.width, "the crop is not inside the image");
         assert!(!rows.is_empty() && !columns.is_empty(), "the crop is empty");
@@ -138,9 +124,6 @@ impl Image {
     }
 
     /// The middle of the image, at most `side` pixels wide and high.
-    ///
-    /// # Panics
-    /// When `side` is 0.
     pub fn centre(&self, side: usize) -> Self {
         let middle = |length: usize| {
             let kept = length.min(side);
@@ -150,9 +133,7 @@ impl Image {
     }
 
     /// Replaces the rectangle at `(y, x)` by another image.
-    ///
-    /// # Panics
-    /// When that has other channels or does not fit there.
+    /// Panics when that has other channels or does not fit there.
     pub fn put(&mut self, (y, x): (usize, usize), image: &Self) {
         assert!(
             image.channels == self.channels
@@ -214,29 +195,20 @@ impl Image {
 
     /// Refuses NaN and infinite values, naming the first.
     pub fn check_finite(&self) -> Result<()> {
-        match self.data.iter().position(|v| !v.is_finite()) {
-            None => Ok(()),
-            Some(at) => {
-                let (pixel, c) = (at % self.pixels(), at / self.pixels());
-                Err(Error::invalid(format!(
-                    "the pixel at row {}, column {}, channel {c} is {}; replace NaN and infinite values first",
-                    pixel / self.width,
-                    pixel % self.width,
-                    self.data[at]
-                )))
-            }
-        }
+        let Some(at) = self.data.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+        let (c, y, x) = (at / self.pixels(), at % self.pixels() / self.width, at % self.width);
+        let value = self.data[at];
+        Err(invalid!(
+            "the pixel at row {y}, column {x}, channel {c} is {value}; replace NaN and infinite values first"
+        ))
     }
 }
 
 fn checked_shape(channels: usize, height: usize, width: usize) -> Result<(Channels, usize)> {
-    let kind = Channels::from_count(channels).ok_or_else(|| {
-        Error::invalid(format!("an image has 1 (grey) or 3 (RGB) channels, not {channels}"))
-    })?;
-    if height == 0 || width == 0 {
-        return Err(Error::invalid(format!("an image of {width} x {height} pixels is empty")));
-    }
+    let kind = Channels::from_count(channels)
+        .ok_or_else(|| invalid!("an image has 1 (grey) or 3 (RGB) channels, not {channels}"))?;
+    refuse!(height == 0 || width == 0 => "an image of {width} x {height} pixels is empty");
     let len = height.checked_mul(width).and_then(|n| n.checked_mul(channels));
-    let len = len.ok_or_else(|| Error::invalid(format!("{width} x {height} pixels exceed the memory")))?;
+    let len = len.ok_or_else(|| invalid!("{width} x {height} pixels exceed the memory"))?;
     Ok((kind, len))
 }

@@ -57,18 +57,14 @@ impl Symmetry {
         }
     }
 
-    /// A plane of `height` x `width` values, turned; its new width is `height` if transposed.
-    pub fn plane(self, plane: &[f32], height: usize, width: usize) -> Vec<f32> {
-        let mut out = vec![0.0; plane.len()];
-        self.copy(plane, width, &mut out, if self.transpose { height } else { width });
-        out
-    }
-
     /// The whole image, turned.
     pub fn image(self, image: &Image) -> Image {
         let (channels, h, w) = image.shape();
-        let data = (0..channels).flat_map(|c| self.plane(image.plane(c), h, w)).collect();
-        let (h, w) = if self.transpose { (w, h) } else { (h, w) };
-        Image::new(channels, h, w, data).expect("a turned image keeps its number of pixels")
+        let (height, width) = if self.transpose { (w, h) } else { (h, w) };
+        let mut turned = Image::zeros(channels, height, width).expect("as many pixels as before");
+        for (c, plane) in turned.data_mut().chunks_exact_mut(h * w).enumerate() {
+            self.copy(image.plane(c), w, plane, width);
+        }
+        turned
     }
 }

@@ -3,11 +3,8 @@
 //! Each comes in two versions, for grey and for colour pictures. They are the files of `crates/proxlift/models`, as
 //! `proxlift train` wrote them; their provenance says how.
 
-use crate::image::Channels;
-use crate::model::Model;
-use crate::{Error, Result};
-use std::path::Path;
-use std::sync::OnceLock;
+use crate::{Error, Result, image::Channels, model::Model};
+use std::{path::Path, sync::OnceLock};
 
 /// A built-in model.
 ///
@@ -72,9 +69,6 @@ impl Model {
     /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small and best"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// When it is neither.
     pub fn open(name: &str, channels: Channels) -> Result<Self> {
         if let Some(built_in) = BuiltIn::named(name) {
             return Ok(built_in.model(channels).clone());
@@ -87,24 +81,5 @@ impl Model {
             return Err(Error::file(name, reason));
         }
         Self::load(name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_model_is_for_its_pictures_and_knows_its_noise() {
-        for built_in in BuiltIn::ALL {
-            assert_eq!(BuiltIn::named(built_in.name()), Some(built_in));
-            for channels in [Channels::Grey, Channels::Rgb] {
-                let model = built_in.model(channels);
-                assert_eq!(model.network.architecture().channels, channels.count());
-                assert!(model.sigma > 0.0, "{built_in:?} {channels:?}");
-                assert_eq!(Model::from_bytes(built_in.bytes(channels)).unwrap(), *model);
-            }
-        }
-        assert_eq!(BuiltIn::named("huge"), None);
     }
 }

@@ -5,15 +5,11 @@
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
 
-use super::tensors::{Header, Numbers, metadata_of, write_tensors};
-use crate::image::io::write_atomically;
-use crate::image::noise::check_sigma;
-use crate::network::Network;
-use crate::{Error, Result};
+use super::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
+use crate::{Error, Result, image::io::write_atomically, image::noise::check_sigma, network::Network};
 use safetensors::{Dtype, SafeTensors};
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 /// The newest version of the format.
 const VERSION: u32 = 3;
@@ -38,9 +34,7 @@ pub struct Model {
 
 impl Model {
     /// Writes the model to `path`: to a temporary file beside it, synced, then renamed.
-    ///
-    /// # Errors
-    /// When the model is not valid or the file cannot be written; nothing half-written is left.
+    /// Fails when the model is not valid or the file cannot be written; nothing half-written is left.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.to_bytes()?;
@@ -48,9 +42,7 @@ impl Model {
     }
 
     /// Reads a model and checks every part of it.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
+    /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
@@ -63,9 +55,6 @@ impl Model {
     }
 
     /// The bytes of the model file.
-    ///
-    /// # Errors
-    /// When the network or `sigma` is not valid.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.network.validate()?;
         check_sigma(self.sigma)?;
@@ -87,31 +76,23 @@ impl Model {
             tensors.map(|(name, shape, values)| (name, shape, Numbers::Single(values))).collect();
         let mut bytes = Vec::new();
         write_tensors(&mut bytes, &metadata, &tensors)
-            .map_err(|e| Error::invalid(format!("the model cannot be written: {e}")))?;
+            .map_err(|e| invalid!("the model cannot be written: {e}"))?;
         Ok(bytes)
     }
 
     /// A model from the bytes of its file.
-    ///
-    /// # Errors
-    /// As [`Model::load`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a proxlift model; give a .safetensors file that proxlift wrote";
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| {
-            Error::invalid(format!("{foreign} (it is truncated or no safetensors file: {e})"))
-        })?;
+        let tensors = SafeTensors::deserialize(bytes)
+            .map_err(|e| invalid!("{foreign} (it is truncated or no safetensors file: {e})"))?;
         let header = Header::read(bytes, "model", FORMAT, VERSION)?;
         let header = header.ok_or_else(|| Error::invalid(foreign))?;
         let sigma: f64 = header.parse("sigma")?;
         check_sigma(sigma)?;
         let provenance: Provenance = header.parse("provenance")?;
         let (network, taken) = header.network(|name| tensor(&tensors, name))?;
-        if tensors.len() != taken {
-            return Err(Error::invalid(format!(
-                "the model holds {} tensors, but its architecture has {taken}",
-                tensors.len()
-            )));
-        }
+        refuse!(tensors.len() != taken =>
+            "the model holds {} tensors, but its architecture has {taken}", tensors.len());
         Ok(Self { network, sigma, provenance })
     }
 }
@@ -119,96 +100,7 @@ impl Model {
 /// The tensor `name`, which must be `f32`.
 fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
     let Ok(view) = tensors.tensor(name) else { return Ok(None) };
-    if view.dtype() != Dtype::F32 {
-        return Err(Error::invalid(format!("the tensor {name} is {:?}, but F32 is needed", view.dtype())));
-    }
-    Ok(Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::Architecture;
-
-    fn model() -> Model {
-        let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
-        let network = Network::glorot(architecture, 0.1, 7).unwrap();
-        let provenance = Provenance::from([("seed".into(), "7".into())]);
-        Model { network, sigma: 0.1, provenance }
-    }
-
-    #[test]
-    fn a_model_comes_back_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model.safetensors");
-        let network = Network { border: 3, step_scale: 6.5, bounded: true, ..model().network };
-        for model in [model(), Model { network, ..model() }] {
-            model.save(&path).unwrap();
-            assert_eq!(Model::load(&path).unwrap(), model);
-        }
-    }
-
-    #[test]
-    fn a_file_cut_at_any_byte_gets_an_error() {
-        let bytes = model().to_bytes().unwrap();
-        for length in 0..bytes.len() {
-            assert!(Model::from_bytes(&bytes[..length]).is_err(), "cut at {length}");
-        }
-    }
-
-    #[test]
-    fn a_flipped_byte_never_panics() {
-        let bytes = model().to_bytes().unwrap();
-        for i in 0..bytes.len() {
-            for flip in [0x01, 0x80, 0xff] {
-                let mut damaged = bytes.clone();
-                damaged[i] ^= flip;
-                let _ = Model::from_bytes(&damaged);
-            }
-        }
-    }
-
-    /// Replaces `from` by `to`, of the same length, in the header.
-    fn edited(from: &str, to: &str) -> String {
-        assert_eq!(from.len(), to.len());
-        let mut bytes = model().to_bytes().unwrap();
-        let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).expect("text to replace");
-        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-        Model::from_bytes(&bytes).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn every_inconsistency_has_its_sentence() {
-        for (from, to, sentence) in [
-            ("\"proxlift\"", "\"something", "it is truncated or no safetensors file"),
-            (":\"proxlift\"", ":\"proxlofd\"", "this is not a proxlift model"),
-            (
-                "\"version\":\"1\"",
-                "\"version\":\"9\"",
-                "format version 9, but this program reads up to 3: update",
-            ),
-            ("\"version\":\"1\"", "\"version\":\"x\"", "does not say its format version"),
-            ("\\\"depth\\\":3", "\\\"depth\\\":4", "lacks the tensor theta_4"),
-            ("\\\"depth\\\":3", "\\\"depth\\\":2", "the tensor tau has another shape"),
-            ("\\\"depth\\\":3", "\\\"depth\\\":1", "the depth K is 1, but it must be between 2 and"),
-            ("\\\"kernel\\\":3", "\\\"kernel\\\":4", "size is 4, but it must be odd"),
-            ("\\\"features\\\":4", "\\\"features\\\":5", "theta_0 has another shape"),
-            ("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"", "the model's sigma cannot be read"),
-            (
-                "\"sigma\":\"0.1\"",
-                "\"sigma\":\"-10\"",
-                "sigma is -10, but it must be a finite number, 0 or more",
-            ),
-        ] {
-            let told = edited(from, to);
-            assert!(told.contains(sentence), "{from} -> {to}: {told}");
-        }
-    }
-
-    #[test]
-    fn numbers_that_are_not_finite_are_refused() {
-        let mut bad = model();
-        bad.network.theta[1].weights_mut()[0] = f32::NAN;
-        assert!(bad.to_bytes().unwrap_err().to_string().contains("finite"));
-    }
+    let dtype = view.dtype();
+    refuse!(dtype != Dtype::F32 => "the tensor {name} is {dtype:?}, but F32 is needed");
+    Ok(Some(singles(&view)))
 }

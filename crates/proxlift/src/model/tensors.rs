@@ -2,7 +2,7 @@
 
 use crate::network::{Architecture, Network};
 use crate::{Error, Result};
-use safetensors::SafeTensors;
+use safetensors::{SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -35,13 +35,15 @@ impl Numbers<'_> {
     }
 }
 
+/// The numbers of a tensor in single precision.
+pub(crate) fn singles(view: &TensorView<'_>) -> Vec<f32> {
+    view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
 /// Text in the header of a file.
 pub type Metadata = BTreeMap<String, String>;
 
 /// Writes a safetensors file, the same bytes for the same numbers. Doubles must come first, so that all lie aligned.
-///
-/// # Errors
-/// As `to` fails.
 pub fn write_tensors(
     to: &mut impl Write,
     metadata: &Metadata,
@@ -85,9 +87,6 @@ pub(crate) struct Header {
 
 impl Header {
     /// The header of a file of this `format`, up to this `version`; `what` it is for people.
-    ///
-    /// # Errors
-    /// When it is not of this format, or newer; none inside if the format is another one.
     pub(crate) fn read(bytes: &[u8], what: &'static str, format: &str, most: u32) -> Result<Option<Self>> {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::invalid(e.to_string()))?;
         let header = Self { what, metadata: header.metadata().clone().unwrap_or_default() };
@@ -96,10 +95,10 @@ impl Header {
         }
         match header.text("version").and_then(|version| version.parse::<u32>().ok()) {
             Some(version) if (1..=most).contains(&version) => Ok(Some(header)),
-            Some(newer) => Err(Error::invalid(format!(
+            Some(newer) => Err(invalid!(
                 "the {what} has format version {newer}, but this program reads up to {most}: update proxlift"
-            ))),
-            None => Err(Error::invalid(format!("the {what} does not say its format version"))),
+            )),
+            None => Err(invalid!("the {what} does not say its format version")),
         }
     }
 
@@ -109,23 +108,17 @@ impl Header {
     }
 
     /// A value that must be there, in JSON.
-    ///
-    /// # Errors
-    /// When it is not.
     pub(crate) fn parse<V: serde::de::DeserializeOwned>(&self, name: &str) -> Result<V> {
         let value = self.optional(name)?;
-        value.ok_or_else(|| Error::invalid(format!("the {} does not say its {name}", self.what)))
+        value.ok_or_else(|| invalid!("the {} does not say its {name}", self.what))
     }
 
     fn optional<V: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<V>> {
         let value = self.text(name).map(serde_json::from_str).transpose();
-        value.map_err(|e| Error::invalid(format!("the {}'s {name} cannot be read: {e}", self.what)))
+        value.map_err(|e| invalid!("the {}'s {name} cannot be read: {e}", self.what))
     }
 
     /// The network, and how many tensors it took; `tensor` gives one by its name.
-    ///
-    /// # Errors
-    /// When the header or the tensors make no network.
     pub(crate) fn network(
         &self,
         tensor: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
@@ -133,7 +126,7 @@ impl Header {
         let architecture: Architecture = self.parse("architecture")?;
         architecture.validate()?;
         let (mut network, taken) = Network::from_tensors(architecture, self.text("activations"), tensor)
-            .map_err(|e| Error::invalid(format!("the {} is inconsistent: {e}", self.what)))?;
+            .map_err(|e| invalid!("the {} is inconsistent: {e}", self.what))?;
         network.unrolling = self.optional("unrolling")?.unwrap_or_default();
         network.bounded = self.optional("bounded")?.unwrap_or(false);
         network.border = self.optional("border")?.unwrap_or(0);

@@ -4,9 +4,8 @@
 //! are [`PiecewiseLinear`]; every other prox can stand in their place. A prox becomes an activation by one line in
 //! `activations!` below.
 
-use crate::field::Field;
 use crate::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
-use crate::{Error, Real, Result};
+use crate::{Real, Result, field::Field};
 use rayon::prelude::*;
 
 macro_rules! activations {
@@ -65,18 +64,12 @@ impl<T: Real> Activation<T> {
 
     /// The piecewise-linear functions, if it is made of them: what the fused engine runs and training moves.
     pub fn piecewise(&self) -> Option<&PiecewiseLinear<T>> {
-        match self {
-            Self::PiecewiseLinear(functions) => Some(functions),
-            _ => None,
-        }
+        if let Self::PiecewiseLinear(functions) = self { Some(functions) } else { None }
     }
 
     /// The same, to be moved.
     pub fn piecewise_mut(&mut self) -> Option<&mut PiecewiseLinear<T>> {
-        match self {
-            Self::PiecewiseLinear(functions) => Some(functions),
-            _ => None,
-        }
+        if let Self::PiecewiseLinear(functions) = self { Some(functions) } else { None }
     }
 
     /// Whether training moves it: piecewise-linear functions with two knots or more. The paper's clip stays as it is.
@@ -95,17 +88,11 @@ impl<T: Real> Activation<T> {
     }
 
     /// Checks that it is an activation for so many features.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn validate(&self, features: usize) -> Result<()> {
         self.prox().validate()?;
-        match self.prox().planes() {
-            Some(planes) if planes != features => {
-                Err(Error::invalid(format!("{planes} thresholds given, but {features} features")))
-            }
-            _ => Ok(()),
-        }
+        let planes = self.prox().planes().unwrap_or(features);
+        refuse!(planes != features => "{planes} thresholds given, but {features} features");
+        Ok(())
     }
 
     /// `u = s(v)` for a batch.

@@ -1,7 +1,6 @@
 //! The sizes of a network, and what follows from them alone.
 
-use crate::field::Grid;
-use crate::{Error, Result};
+use crate::{Result, field::Grid};
 
 /// The sizes of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,35 +20,18 @@ impl Architecture {
     const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 3 };
 
     /// Checks that the sizes make a network.
-    ///
-    /// # Errors
-    /// When `K < 2`, the kernel is even, the channels are neither 1 nor 3, or a size is absurd.
+    /// Fails when `K < 2`, the kernel is even, the channels are neither 1 nor 3, or a size is absurd.
     pub fn validate(&self) -> Result<()> {
         let Self { depth, features, kernel, channels } = *self;
         let most = Self::MOST;
-        if !(2..=most.depth).contains(&depth) {
-            return Err(Error::invalid(format!(
-                "the depth K is {depth}, but it must be between 2 and {}",
-                most.depth
-            )));
-        }
-        if !(1..=most.features).contains(&features) {
-            return Err(Error::invalid(format!(
-                "the network has {features} features, but it must have between 1 and {}",
-                most.features
-            )));
-        }
-        if kernel.is_multiple_of(2) || kernel > most.kernel {
-            return Err(Error::invalid(format!(
-                "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)",
-                most.kernel
-            )));
-        }
-        if channels != 1 && channels != most.channels {
-            return Err(Error::invalid(format!(
-                "the network has {channels} channels, but images have 1 (grey) or 3 (RGB)"
-            )));
-        }
+        refuse!(!(2..=most.depth).contains(&depth) =>
+            "the depth K is {depth}, but it must be between 2 and {}", most.depth);
+        refuse!(!(1..=most.features).contains(&features) =>
+            "the network has {features} features, but it must have between 1 and {}", most.features);
+        refuse!(kernel.is_multiple_of(2) || kernel > most.kernel =>
+            "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)", most.kernel);
+        refuse!(channels != 1 && channels != most.channels =>
+            "the network has {channels} channels, but images have 1 (grey) or 3 (RGB)");
         Ok(())
     }
 
@@ -69,9 +51,6 @@ impl Architecture {
     }
 
     /// The grid of `height x width` images for this network's kernels.
-    ///
-    /// # Errors
-    /// When a side is zero.
     pub fn grid(&self, height: usize, width: usize) -> Result<Grid> {
         Grid::new(height, width, self.kernel / 2)
     }

@@ -5,8 +5,7 @@
 //! out (filters of zero mean); features beyond the others start at random, small.
 
 use super::{Architecture, Network};
-use crate::operator::Filters;
-use crate::{Real, Result};
+use crate::{Real, Result, operator::Filters};
 
 /// Colours: brightness, then the two differences, orthonormal.
 const COLOURS: [[f64; 3]; 3] = [
@@ -21,9 +20,6 @@ const REST: f64 = 0.1;
 impl<T: Real> Network<T> {
     /// Every filter a cosine, from low frequencies to high, brightness twice as dense as colour differences; the threshold
     /// is `lambda`, for which two to three times `sigma / k` is a good start.
-    ///
-    /// # Errors
-    /// As [`Network::glorot`].
     pub fn cosines(architecture: Architecture, lambda: f64, seed: u64) -> Result<Self> {
         let Architecture { depth, features, kernel, channels } = architecture;
         let random = Self::glorot(architecture, lambda, seed)?;
@@ -58,30 +54,4 @@ impl<T: Real> Network<T> {
 fn cosine(n: usize, p: usize, i: usize) -> f64 {
     let scale = if p == 0 { 1.0 } else { 2.0 } / n as f64;
     scale.sqrt() * (std::f64::consts::PI * (2 * i + 1) as f64 * p as f64 / (2 * n) as f64).cos()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::operator::{Convolution, LinearOperator};
-
-    #[test]
-    fn all_cosines_but_the_constant_make_a_frame_that_takes_the_mean_away() {
-        for (features, kernel, channels) in [(8, 3, 1), (24, 5, 1), (24, 3, 3)] {
-            let architecture = Architecture { depth: 2, features, kernel, channels };
-            let network = Network::<f64>::cosines(architecture, 0.1, 1).unwrap();
-            let side = 4 * kernel;
-            let l = Convolution::new(&network.theta[1], side, side).unwrap();
-            let mut x = vec![0.0; l.domain_len()];
-            let middle = side * side / 2 + side / 2;
-            x[middle] = 1.0;
-            let (mut u, mut y) = (vec![0.0; l.range_len()], x.clone());
-            l.apply(&x, &mut u);
-            l.adjoint(&u, &mut y);
-            // L* L = I - (the mean over windows, twice): at the middle 1 - 1 / k^2.
-            let expected = 1.0 - 1.0 / (kernel * kernel) as f64;
-            assert!((y[middle] - expected).abs() < 1e-12, "{features} {kernel}: {}", y[middle]);
-            assert!(y.iter().take(side * side).sum::<f64>().abs() < 1e-12);
-        }
-    }
 }

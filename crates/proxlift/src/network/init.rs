@@ -3,9 +3,8 @@
 
 use super::{Architecture, Network, Unrolling};
 use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
-use crate::prox::PiecewiseLinear;
 use crate::random::{seeded, unit};
-use crate::{Error, Real, Result};
+use crate::{Real, Result, prox::PiecewiseLinear};
 use rayon::prelude::*;
 
 /// The side of the images on which the norms are taken.
@@ -24,7 +23,8 @@ const FOLLOWED: NormParams = NormParams { tolerance: 3e-3, max_iterations: 200, 
 /// `tau_k ||L_k||^2` stays below 2.
 #[derive(Clone, Debug)]
 pub struct Norms<T> {
-    states: Vec<PowerState<T>>,
+    pub(crate) states: Vec<PowerState<T>>,
+    pub(crate) converged: bool,
 }
 
 impl<T: Real> Norms<T> {
@@ -34,13 +34,21 @@ impl<T: Real> Norms<T> {
             let gram = autocorrelation(&network.theta[k]);
             PowerState::new(&on_square(&gram), seed.wrapping_add(k as u64))
         });
-        Self { states: states.collect() }
+        Self { states: states.collect(), converged: false }
     }
 
     /// Converges the norms, from whatever they start, and sets `tau_k` of every inner layer by them; a layer whose
     /// filters are zero keeps its step.
     pub fn converge(&mut self, network: &mut Network<T>) {
         self.update(network, &CONVERGED);
+        self.converged = true;
+    }
+
+    /// Before the first batch of a training, converges the norms, unless they are.
+    pub fn start(&mut self, network: &mut Network<T>) {
+        if !self.converged {
+            self.converge(network);
+        }
     }
 
     /// The same for norms that were converged before the filters moved a little.
@@ -60,29 +68,6 @@ impl<T: Real> Norms<T> {
                 *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
         });
-    }
-
-    /// The vectors that the next power iterations start from.
-    pub fn vectors(&self) -> impl Iterator<Item = &[T]> {
-        self.states.iter().map(PowerState::vector)
-    }
-
-    /// Continues from `vectors`, as [`Norms::vectors`] gave them.
-    ///
-    /// # Errors
-    /// When their number or length does not fit.
-    pub fn restore<'a>(&mut self, vectors: impl Iterator<Item = &'a [T]>) -> Result<()>
-    where
-        T: 'a,
-    {
-        let mut vectors = vectors;
-        for state in &mut self.states {
-            let fits = vectors.next().is_some_and(|vector| state.start_from(vector));
-            if !fits {
-                return Err(Error::invalid("the vectors of the norms do not fit the network"));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -138,9 +123,6 @@ impl<T: Real> Network<T> {
 
     /// Weights drawn uniformly from `+-sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010), one threshold for all
     /// features, and the steps that follow.
-    ///
-    /// # Errors
-    /// When the sizes make no network or `lambda` is negative.
     pub fn glorot(architecture: Architecture, lambda: f64, seed: u64) -> Result<Self> {
         architecture.validate()?;
         crate::error::check_not_negative("lambda", lambda)?;
@@ -160,57 +142,5 @@ impl<T: Real> Network<T> {
         Norms::new(&network, seed).converge(&mut network);
         network.validate()?;
         Ok(network)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::STEP;
-    use crate::operator::{LinearOperator, convolution_norm_bound};
-
-    #[test]
-    fn every_step_is_below_two_on_any_image_and_above_the_paper_s_on_small_ones() {
-        for (kernel, channels) in [(3, 1), (5, 1), (3, 3)] {
-            let architecture = Architecture { depth: 4, features: 6, kernel, channels };
-            let network = Network::<f64>::glorot(architecture, 0.1, 3).unwrap();
-            for k in 1..4 {
-                let bound = convolution_norm_bound(&network.theta[k], 256).unwrap().upper;
-                let tau = network.tau[k - 1];
-                assert!(tau * bound * bound < 1.99, "kernel {kernel}: {}", tau * bound * bound);
-                let op = Convolution::new(&network.theta[k], NORM_SIDE, NORM_SIDE).unwrap();
-                let params = NormParams { tolerance: 1e-4, max_iterations: 300, ..NormParams::default() };
-                let norm = spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm;
-                let product = tau * norm * norm;
-                assert!((1.6..STEP + 0.01).contains(&product), "kernel {kernel}: {product}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_overstep_lengthens_every_step_by_as_much() {
-        let architecture = Architecture { depth: 4, features: 3, kernel: 3, channels: 1 };
-        let network = Network::<f64>::glorot(architecture, 0.1, 5).unwrap();
-        for unrolling in [Unrolling::DualForwardBackward, Unrolling::ChambollePockAccelerated] {
-            let [one, six] = [1.0, 6.0].map(|step_scale| network.clone().unrolled(unrolling, step_scale, 1));
-            let ratios = six.tau.iter().zip(&one.tau).map(|(six, one)| six / one);
-            assert!(ratios.into_iter().all(|ratio| (ratio - 6.0).abs() < 1e-12));
-            assert_eq!(six.cast::<f32>().step_scale, 6.0);
-        }
-    }
-
-    #[test]
-    fn the_autocorrelation_is_the_gram_operator_away_from_the_border() {
-        let architecture = Architecture { depth: 2, features: 3, kernel: 3, channels: 3 };
-        let theta = &Network::<f64>::glorot(architecture, 0.1, 5).unwrap().theta[1];
-        let gram = autocorrelation(theta);
-        let (l, a) = (Convolution::new(theta, 9, 9).unwrap(), Convolution::new(&gram, 9, 9).unwrap());
-        let mut x = vec![0.0; l.domain_len()];
-        x[81 + 40] = 1.0;
-        let (mut y, mut twice, mut once) = (vec![0.0; l.range_len()], x.clone(), x.clone());
-        l.apply(&x, &mut y);
-        l.adjoint(&y, &mut twice);
-        a.apply(&x, &mut once);
-        assert!(crate::laws::max_relative_difference(&once, &twice) < 1e-14);
     }
 }

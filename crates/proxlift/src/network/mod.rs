@@ -13,7 +13,6 @@
 mod activation;
 mod architecture;
 mod cosine;
-mod describe;
 mod init;
 mod tensors;
 mod unrolling;
@@ -23,10 +22,7 @@ pub use architecture::Architecture;
 pub use init::Norms;
 pub use unrolling::{LayerMemory, Memory, Primal, STEP, Unrolling};
 
-use crate::field::Field;
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
-use crate::{Error, Real, Result};
+use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseLinear};
 
 /// The network's parameters: everything that `x^ = G(z)` depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,18 +59,12 @@ pub struct Layer<'a, T> {
 
 impl<T: Real> Network<T> {
     /// The paper's network from its parts: the clip at `lambda_j` in every layer.
-    ///
-    /// # Errors
-    /// When the parts do not fit together or hold a number that is not finite.
     pub fn new(theta: Vec<Filters<T>>, tau: Vec<T>, lambda: Vec<T>) -> Result<Self> {
         let activation = vec![Activation::clip(lambda); tau.len()];
         Self::with_activations(theta, tau, activation)
     }
 
     /// A network from its parts, with an activation for each layer.
-    ///
-    /// # Errors
-    /// As [`Network::new`].
     pub fn with_activations(
         theta: Vec<Filters<T>>,
         tau: Vec<T>,
@@ -94,61 +84,33 @@ impl<T: Real> Network<T> {
     }
 
     /// Checks that the parts fit together and hold finite numbers only.
-    ///
-    /// # Errors
-    /// When they do not.
     pub fn validate(&self) -> Result<()> {
-        let (Some(first), 3..) = (self.theta.first(), self.theta.len()) else {
-            return Err(Error::invalid(format!(
-                "the depth K is {}, but it must be at least 2",
-                self.theta.len().saturating_sub(1)
-            )));
-        };
+        let depth = self.theta.len().saturating_sub(1);
+        refuse!(depth < 2 => "the depth K is {depth}, but it must be at least 2");
         let architecture = self.architecture();
         architecture.validate()?;
-        let same = |theta: &Filters<T>| {
-            (theta.features(), theta.channels(), theta.size())
-                == (first.features(), first.channels(), first.size())
-        };
-        if let Some(k) = self.theta.iter().position(|theta| !same(theta)) {
-            return Err(Error::invalid(format!("theta_{k} has another shape than theta_0")));
+        let shape = |theta: &Filters<T>| (theta.features(), theta.channels(), theta.size());
+        for (k, theta) in self.theta.iter().enumerate() {
+            refuse!(shape(theta) != shape(&self.theta[0]) => "theta_{k} has another shape than theta_0");
         }
-        if self.tau.len() != architecture.depth - 1 {
-            return Err(Error::invalid(format!(
-                "{} steps tau given, but {} layers",
-                self.tau.len(),
-                architecture.depth - 1
-            )));
-        }
-        if self.activation.len() != self.tau.len() {
-            return Err(Error::invalid(format!(
-                "{} activations given, but {} layers",
-                self.activation.len(),
-                self.tau.len()
-            )));
-        }
+        refuse!(self.tau.len() != depth - 1 =>
+            "{} steps tau given, but {} layers", self.tau.len(), depth - 1);
+        refuse!(self.activation.len() != self.tau.len() =>
+            "{} activations given, but {} layers", self.activation.len(), self.tau.len());
         self.activation.iter().try_for_each(|activation| activation.validate(architecture.features))?;
         let mut pieces = self.activation.iter().filter_map(|s| Some(s.piecewise()?.pieces()));
         let first = pieces.next();
-        if !pieces.all(|pieces| Some(pieces) == first) {
-            return Err(Error::invalid("the activations of two layers differ in their number of knots"));
-        }
-        if self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) {
-            return Err(Error::invalid("a weight is not a finite number"));
-        }
-        if self.border > architecture.receptive_radius() {
-            return Err(Error::invalid(format!(
-                "the border is {} pixels wide, but the network sees no further than {}",
-                self.border,
-                architecture.receptive_radius()
-            )));
-        }
-        if !(self.step_scale.is_finite() && self.step_scale > T::zero()) {
-            return Err(Error::invalid("the step scale is not a positive number"));
-        }
-        if self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) {
-            return Err(Error::invalid("a step tau is not a positive number"));
-        }
+        refuse!(!pieces.all(|pieces| Some(pieces) == first) =>
+            "the activations of two layers differ in their number of knots");
+        refuse!(self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) =>
+            "a weight is not a finite number");
+        refuse!(self.border > architecture.receptive_radius() =>
+            "the border is {} pixels wide, but the network sees no further than {}",
+            self.border, architecture.receptive_radius());
+        refuse!(!(self.step_scale.is_finite() && self.step_scale > T::zero()) =>
+            "the step scale is not a positive number");
+        refuse!(self.tau.iter().any(|t| !(t.is_finite() && *t > T::zero())) =>
+            "a step tau is not a positive number");
         Ok(())
     }
 
@@ -229,38 +191,24 @@ impl<T: Real> Network<T> {
     }
 
     /// Checks that a batch of images fits the network.
-    ///
-    /// # Errors
-    /// When the channels differ or the grid's gap is not the kernel's radius.
     pub fn check_batch(&self, images: &Field<T>) -> Result<()> {
         let architecture = self.architecture();
-        if images.channels() != architecture.channels {
-            return Err(Error::invalid(format!(
-                "the images have {} channels, but the network was made for {}",
-                images.channels(),
-                architecture.channels
-            )));
-        }
-        if images.grid().gap() != architecture.kernel / 2 {
-            return Err(Error::invalid("the batch was laid out for another kernel size"));
-        }
+        refuse!(images.channels() != architecture.channels =>
+            "the images have {} channels, but the network was made for {}",
+            images.channels(), architecture.channels);
+        refuse!(images.grid().gap() != architecture.kernel / 2 =>
+            "the batch was laid out for another kernel size");
         Ok(())
     }
 
     /// Checks that a batch fits the network, and `other`, its clean images or its output, fits the batch.
-    ///
-    /// # Errors
-    /// As [`Network::check_batch`], and when the two differ in samples or size.
     pub fn check_pair(&self, images: &Field<T>, other: &Field<T>) -> Result<()> {
         self.check_batch(images)?;
         self.check_batch(other)?;
         let shape = |f: &Field<T>| (f.samples(), f.grid().width(), f.grid().height());
         let ((n, w, h), (other_n, other_w, other_h)) = (shape(images), shape(other));
-        if (n, w, h) != (other_n, other_w, other_h) {
-            return Err(Error::invalid(format!(
-                "{n} images of {w}x{h} pixels are paired with {other_n} of {other_w}x{other_h}"
-            )));
-        }
+        refuse!((n, w, h) != (other_n, other_w, other_h) =>
+            "{n} images of {w}x{h} pixels are paired with {other_n} of {other_w}x{other_h}");
         Ok(())
     }
 
@@ -281,5 +229,28 @@ impl<T: Real> Network<T> {
             border: self.border,
             step_scale: U::of(self.step_scale.to_double()),
         }
+    }
+}
+
+impl<T: Real> std::fmt::Display for Network<T> {
+    /// Its sizes, and what it is unrolled from.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes = self.architecture();
+        let (k, channels) = (sizes.kernel, if sizes.channels == 1 { "grey" } else { "RGB" });
+        write!(f, "K={}, J={}, {k}x{k} kernels, {channels}", sizes.depth, sizes.features)?;
+        write!(f, ", unrolled from {}", self.unrolling)?;
+        if self.learns_activations() {
+            write!(f, ", activations of {} knots", self.pieces())?;
+        }
+        if self.bounded {
+            write!(f, ", bounded")?;
+        }
+        if self.step_scale != T::one() {
+            write!(f, ", steps {} times as long", self.step_scale)?;
+        }
+        if self.border > 0 {
+            write!(f, ", a border of {}", self.border)?;
+        }
+        Ok(())
     }
 }

@@ -10,9 +10,7 @@
 //! Where a layer has another prox, the activations of all are JSON in the metadata instead.
 
 use super::{Activation, Architecture, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
-use crate::{Error, Result};
+use crate::{Error, Result, operator::Filters, prox::PiecewiseLinear};
 
 /// A name, a shape and the numbers.
 pub(crate) type Tensor<'a> = (String, Vec<usize>, &'a [f32]);
@@ -53,9 +51,6 @@ impl Network<f32> {
 
     /// The network of these arrays, and how many of them it took; `tensor` gives one by its name, if there is one, and
     /// `activations` are those that the metadata hold.
-    ///
-    /// # Errors
-    /// When an array is missing, or is no part of a network of this architecture.
     pub(crate) fn from_tensors(
         architecture: Architecture,
         activations: Option<&str>,
@@ -69,11 +64,11 @@ impl Network<f32> {
             Ok::<_, Error>(values)
         };
         fn needed(values: Option<Vec<f32>>, name: &str, length: usize) -> Result<Vec<f32>> {
-            let values = values.ok_or_else(|| Error::invalid(format!("it lacks the tensor {name}")))?;
+            let values = values.ok_or_else(|| invalid!("it lacks the tensor {name}"))?;
             if values.len() == length {
                 return Ok(values);
             }
-            Err(Error::invalid(format!("the tensor {name} has another shape than the architecture needs")))
+            Err(invalid!("the tensor {name} has another shape than the architecture needs"))
         }
         let theta = (0..=depth).map(|k| {
             let name = format!("theta_{k}");
@@ -85,7 +80,7 @@ impl Network<f32> {
         let network = match (activations, take("lambda")?) {
             (Some(json), _) => {
                 let activation = serde_json::from_str(json)
-                    .map_err(|e| Error::invalid(format!("the activations cannot be read: {e}")))?;
+                    .map_err(|e| invalid!("the activations cannot be read: {e}"))?;
                 Self::with_activations(theta, tau, activation)?
             }
             (None, Some(lambda)) => Self::new(theta, tau, lambda)?,

@@ -24,8 +24,7 @@
 //!
 //! The first layer has nothing to remember: its `alpha`, `beta` and `gamma` are zero.
 
-use crate::Real;
-use crate::named::named;
+use crate::{Real, named::named};
 
 named! {
     /// The algorithm that a network is unrolled from.
@@ -145,30 +144,5 @@ impl<T: Real> Primal<T> {
         let LayerMemory { memory, extrapolation, .. } = self.memory;
         let through = self.slope(q) * ((T::one() + extrapolation) * rho + carried);
         ((T::one() - memory) * through, memory * through - extrapolation * rho)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_acceleration_keeps_the_product_of_its_steps_and_lengthens_the_dual_one() {
-        let steps: Vec<f64> = (1..20).map(|k| Unrolling::ChambollePockAccelerated.step(k)).collect();
-        assert!(steps.windows(2).all(|pair| pair[1] > pair[0]) && steps[0] == 1.0);
-        for k in 2..20 {
-            let momentum = Unrolling::ChambollePockAccelerated.layer_memory::<f64>(k);
-            let primal = 1.0 / momentum.memory - 1.0;
-            assert!((primal * steps[k - 1] - 1.0).abs() < 1e-12);
-            assert!((momentum.extrapolation - steps[k - 2] / steps[k - 1]).abs() < 1e-12);
-        }
-    }
-
-    #[test]
-    fn the_first_layer_remembers_nothing() {
-        use Unrolling::*;
-        for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
-            assert_eq!(unrolling.layer_memory::<f64>(1), LayerMemory::default());
-        }
     }
 }

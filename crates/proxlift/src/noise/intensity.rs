@@ -216,6 +216,6 @@ mod tests {
             2.0 * Poisson::new(100.0 * v + 1e-3).unwrap().sample(&mut rng) + 50.0 + read.sample(&mut rng)
         });
         // The variance is 2 (x - 50) + 9.
-        assert!((found.b - 2.0).abs() < 0.3 && (found.at(150.0) - 209.0).abs() < 25.0, "{found:?}");
+        assert!((found.b - 2.0).abs() < 0.5 && (found.at(150.0) - 209.0).abs() < 25.0, "{found:?}");
     }
 }

@@ -1,8 +1,7 @@
 //! The convolution of a layer and its adjoint, in plain loops: the reference every fused kernel is held against.
 
 use super::{Filters, LinearOperator};
-use crate::real::dot;
-use crate::{Error, Real, Result};
+use crate::{Real, Result, real::dot};
 
 /// `L : C -> J` on images of `height x width` pixels, bias-free, with zeros outside the image:
 ///
@@ -22,35 +21,12 @@ pub struct Convolution<'a, T> {
 
 impl<'a, T: Real> Convolution<'a, T> {
     /// The convolution with `filters` on images of `height x width` pixels.
-    ///
-    /// # Errors
-    /// When the image has no pixels.
     pub fn new(filters: &'a Filters<T>, height: usize, width: usize) -> Result<Self> {
-        if height == 0 || width == 0 {
-            return Err(Error::invalid(format!("an image of {height} x {width} pixels can't be convolved")));
-        }
+        refuse!(height == 0 || width == 0 => "an image of {height} x {width} pixels can't be convolved");
         Ok(Self { filters, height, width })
     }
 
-    /// The filters.
-    pub fn filters(&self) -> &Filters<T> {
-        self.filters
-    }
-
-    /// The height in pixels.
-    pub fn height(&self) -> usize {
-        self.height
-    }
-
-    /// The width in pixels.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
     /// `gradient[j,c,t] += sum_p d_j(p) x_c(p + t)`, the gradient of `<d, L x>` with respect to the filters.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     pub fn add_weight_gradient(&self, x: &[T], d: &[T], gradient: &mut [T]) {
         assert_eq!(x.len(), self.domain_len(), "the image does not fit the convolution");
         assert_eq!(d.len(), self.range_len(), "the features do not fit the convolution");
@@ -99,9 +75,7 @@ fn add_shifted<T: Real>(out: &mut [T], row: &[T], shift: isize, w: T) {
     } else {
         (&mut out[distance..], &row[..count])
     };
-    for (out, &x) in out.iter_mut().zip(row) {
-        *out += w * x;
-    }
+    out.iter_mut().zip(row).for_each(|(out, &x)| *out += w * x);
 }
 
 impl<T: Real> LinearOperator<T> for Convolution<'_, T> {
@@ -145,60 +119,5 @@ impl<T: Real> LinearOperator<T> for Convolution<'_, T> {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The formula, pixel by pixel.
-    fn naive(filters: &Filters<f64>, h: usize, w: usize, x: &[f64]) -> Vec<f64> {
-        let (k, r) = (filters.size(), filters.radius() as isize);
-        let mut y = vec![0.0; filters.features() * h * w];
-        for (i, out) in y.iter_mut().enumerate() {
-            let (j, py, px) = (i / (h * w), (i / w % h) as isize, (i % w) as isize);
-            for c in 0..filters.channels() {
-                for ky in 0..k {
-                    for kx in 0..k {
-                        let (qy, qx) = (py + ky as isize - r, px + kx as isize - r);
-                        if (0..h as isize).contains(&qy) && (0..w as isize).contains(&qx) {
-                            let tap = filters.weights()[((j * filters.channels() + c) * k + ky) * k + kx];
-                            *out += tap * x[c * h * w + qy as usize * w + qx as usize];
-                        }
-                    }
-                }
-            }
-        }
-        y
-    }
-
-    #[test]
-    fn agrees_with_the_formula() {
-        for (h, w) in [(1, 1), (1, 5), (4, 1), (2, 2), (5, 7), (9, 6)] {
-            for size in [1, 3, 5, 7] {
-                for channels in [1, 3] {
-                    let count = 4 * channels * size * size;
-                    let weights = (0..count).map(|i| ((i * 37 + 11) % 29) as f64 / 14.0 - 1.0).collect();
-                    let filters = Filters::new(4, channels, size, weights).unwrap();
-                    let x: Vec<f64> =
-                        (0..channels * h * w).map(|i| ((i * 53 + 5) % 31) as f64 / 15.0 - 1.0).collect();
-                    let mut y = vec![f64::NAN; 4 * h * w];
-                    Convolution::new(&filters, h, w).unwrap().apply(&x, &mut y);
-                    let naive = naive(&filters, h, w, &x);
-                    assert!(
-                        y.iter().zip(&naive).all(|(a, b)| (a - b).abs() < 1e-12),
-                        "{h} x {w}, kernel {size}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn refuses_an_empty_image() {
-        let filters = Filters::<f32>::zeros(1, 1, 3).unwrap();
-        assert!(Convolution::new(&filters, 0, 4).is_err());
-        assert!(Convolution::new(&filters, 4, 0).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The weights of one layer: `J x C` filters of `k x k` taps.
 
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
 
 /// The parameter `theta_k` of a layer: the filters of a bias-free convolution `L : C -> J`,
 /// `(L x)_j(p) = sum_{c,t} w[j,c,t] x_c(p + t)` with `t` in `[-r, r]^2`, `r = (k - 1) / 2`, and zeros outside.
@@ -14,27 +14,16 @@ pub struct Filters<T> {
 
 impl<T: Real> Filters<T> {
     /// Filters from their weights in the order `[j][c][ky][kx]`.
-    ///
-    /// # Errors
-    /// When the kernel size is even or zero, a count is zero, or the number of weights does not fit.
+    /// Fails when the kernel size is even or zero, a count is zero, or the number of weights does not fit.
     pub fn new(features: usize, channels: usize, size: usize, weights: Vec<T>) -> Result<Self> {
-        if size.is_multiple_of(2) {
-            return Err(Error::invalid(format!("the kernel size is {size}, but it must be odd (3, 5 or 7)")));
-        }
-        if features == 0 || channels == 0 {
-            return Err(Error::invalid("a layer needs at least one feature and one channel"));
-        }
+        refuse!(size.is_multiple_of(2) => "the kernel size is {size}, but it must be odd (3, 5 or 7)");
+        refuse!(features == 0 || channels == 0 => "a layer needs at least one feature and one channel");
         let expected = features * channels * size * size;
-        if weights.len() != expected {
-            return Err(Error::invalid(format!("{} weights given, but {expected} needed", weights.len())));
-        }
+        refuse!(weights.len() != expected => "{} weights given, but {expected} needed", weights.len());
         Ok(Self { features, channels, size, weights })
     }
 
     /// All weights zero.
-    ///
-    /// # Errors
-    /// As [`Filters::new`].
     pub fn zeros(features: usize, channels: usize, size: usize) -> Result<Self> {
         Self::new(features, channels, size, vec![T::zero(); features * channels * size * size])
     }

@@ -26,13 +26,7 @@ pub trait LinearOperator<T: Real> {
     /// The number of entries of `L x`.
     fn range_len(&self) -> usize;
     /// `y = L x`, overwriting `y`.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     fn apply(&self, x: &[T], y: &mut [T]);
     /// `x = L* y`, overwriting `x`.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     fn adjoint(&self, y: &[T], x: &mut [T]);
 }

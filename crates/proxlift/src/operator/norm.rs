@@ -1,11 +1,10 @@
 //! The norm of an operator by warm-started power iteration.
 
-use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
-
 use super::LinearOperator;
 use crate::Real;
 use crate::real::{norm_squared, sum2};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// When [`spectral_norm`] stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,12 +89,9 @@ impl<T: Real> PowerState<T> {
         &self.x
     }
 
-    /// Starts the next call from `vector`; false, and nothing done, if its length does not fit.
-    pub fn start_from(&mut self, vector: &[T]) -> bool {
-        if vector.len() == self.x.len() {
-            self.x.copy_from_slice(vector);
-        }
-        vector.len() == self.x.len()
+    /// The same, to set the start of the next call.
+    pub fn vector_mut(&mut self) -> &mut [T] {
+        &mut self.x
     }
 
     /// Starts afresh from a random vector of unit norm.
@@ -117,9 +113,6 @@ fn normalise<T: Real>(x: &mut [T]) {
 ///
 /// The result is a lower bound of the norm; a step that must not exceed `1 / ||L||^2` is safe with
 /// [`super::convolution_norm_bound`], or with this value enlarged by the tolerance.
-///
-/// # Panics
-/// When `state` was made for another shape.
 pub fn spectral_norm<T: Real>(
     op: &(impl LinearOperator<T> + ?Sized),
     state: &mut PowerState<T>,

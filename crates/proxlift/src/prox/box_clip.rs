@@ -1,9 +1,8 @@
 //! The indicator of a box; its prox is `clip`, the activation of the paper's network.
 
-use super::threshold::{cast, plane_len, several, validate};
+use super::threshold::{cast, clip_plane, plane_len, pull_where, several, validate};
 use super::{Prox, indicator, slack};
-use crate::real::sum1;
-use crate::{Error, Real, Result};
+use crate::{Real, Result, real::sum1};
 
 /// `psi(u) = 0` if `lo_j <= u_j <= hi_j` everywhere, else `+inf`.
 ///
@@ -21,38 +20,22 @@ pub struct BoxClip<T> {
 
 impl<T: Real> BoxClip<T> {
     /// The boxes `[-lambda_j, lambda_j]`, one threshold for all features or one for each.
-    ///
-    /// # Errors
-    /// When a threshold is negative or not finite, or none is given.
+    /// Fails when a threshold is negative or not finite, or none is given.
     pub fn symmetric(thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
         Ok(Self { lo: thresholds.iter().map(|&t| -t).collect(), hi: thresholds })
     }
 
     /// The boxes `[lo_j, hi_j]`, one for all features or one for each.
-    ///
-    /// # Errors
-    /// When a bound is not finite, a box is empty, or the counts differ.
+    /// Fails when a bound is not finite, a box is empty, or the counts differ.
     pub fn interval(lo: Vec<T>, hi: Vec<T>) -> Result<Self> {
-        if lo.is_empty() || lo.len() != hi.len() {
-            return Err(Error::invalid(format!("{} lower and {} upper bounds given", lo.len(), hi.len())));
-        }
+        refuse!(lo.is_empty() || lo.len() != hi.len() =>
+            "{} lower and {} upper bounds given", lo.len(), hi.len());
         for (&lo, &hi) in lo.iter().zip(&hi) {
-            if !(lo.is_finite() && hi.is_finite() && lo <= hi) {
-                return Err(Error::invalid(format!("[{lo}, {hi}] is not an interval with finite ends")));
-            }
+            refuse!(!(lo.is_finite() && hi.is_finite() && lo <= hi) =>
+                "[{lo}, {hi}] is not an interval with finite ends");
         }
         Ok(Self { lo, hi })
-    }
-
-    /// The lower bounds.
-    pub fn lo(&self) -> &[T] {
-        &self.lo
-    }
-
-    /// The upper bounds.
-    pub fn hi(&self) -> &[T] {
-        &self.hi
     }
 
     /// The same in another precision.
@@ -60,7 +43,7 @@ impl<T: Real> BoxClip<T> {
         BoxClip { lo: cast(&self.lo), hi: cast(&self.hi) }
     }
 
-    fn bounds(&self) -> impl Iterator<Item = (T, T)> {
+    fn bounds(&self) -> impl ExactSizeIterator<Item = (T, T)> {
         self.lo.iter().copied().zip(self.hi.iter().copied())
     }
 }
@@ -96,57 +79,10 @@ impl<T: Real> Prox<T> for BoxClip<T> {
 
     fn prox_in_place(&self, _tau: T, v: &mut [T]) {
         let planes = v.chunks_exact_mut(plane_len(v.len(), self.lo.len()));
-        for (plane, (lo, hi)) in planes.zip(self.bounds()) {
-            for v in plane {
-                // Not max and min, which would turn a NaN into a bound.
-                let above = if *v < lo { lo } else { *v };
-                *v = if above > hi { hi } else { above };
-            }
-        }
+        planes.zip(self.bounds()).for_each(|(plane, bounds)| clip_plane(plane, bounds));
     }
 
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let pixels = plane_len(v.len(), self.lo.len());
-        let planes = v.chunks_exact(pixels).zip(g.chunks_exact(pixels)).zip(out.chunks_exact_mut(pixels));
-        for (((v, g), out), (lo, hi)) in planes.zip(self.bounds()) {
-            for ((&v, &g), out) in v.iter().zip(g).zip(out) {
-                *out = if lo < v && v < hi { g } else { T::zero() };
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clips_each_plane_by_its_own_bounds() {
-        let clip = BoxClip::symmetric(vec![1.0, 0.5]).unwrap();
-        let mut v = [2.0, -3.0, 0.25, -0.75];
-        clip.prox_in_place(7.0, &mut v);
-        assert_eq!(v, [1.0, -1.0, 0.25, -0.5]);
-        assert_eq!(clip.value(&v), 0.0);
-        assert_eq!(clip.value(&[1.1, 0.0, 0.0, 0.0]), f64::INFINITY);
-        assert_eq!(clip.conjugate_value(&[2.0, -1.0, 2.0, 0.0]), 4.0);
-        assert!(BoxClip::symmetric(vec![1.0f32]).unwrap().value(&[f32::NAN]).is_infinite());
-    }
-
-    #[test]
-    fn refuses_empty_boxes() {
-        assert!(BoxClip::interval(vec![1.0], vec![0.0]).is_err());
-        assert!(BoxClip::interval(vec![0.0], vec![f64::INFINITY]).is_err());
-        assert!(BoxClip::interval(vec![0.0, 0.0], vec![1.0]).is_err());
-        assert!(BoxClip::symmetric(vec![-1.0]).is_err());
-    }
-
-    #[test]
-    #[should_panic(expected = "3 entries")]
-    fn panics_when_the_planes_do_not_fit() {
-        BoxClip::symmetric(vec![1.0, 0.5]).unwrap().prox_in_place(1.0, &mut [0.0; 3]);
+        pull_where(self.bounds(), (v, g, out), |(lo, hi), v| lo < v && v < hi);
     }
 }

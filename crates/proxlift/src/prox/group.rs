@@ -3,10 +3,9 @@
 //! The entries of a group lie a plane apart, so the work goes through blocks of pixels that fit on the stack: every
 //! inner loop runs along a row of memory and vectorises.
 
-use std::ops::Range;
-
 use super::threshold::{cast, validate};
-use crate::{Error, Real, Result};
+use crate::{Real, Result};
+use std::ops::Range;
 
 /// How many pixels are treated at once.
 pub(super) const BLOCK: usize = 256;
@@ -14,7 +13,7 @@ pub(super) const BLOCK: usize = 256;
 /// `J` planes in groups of `size` consecutive ones, and a threshold for all groups or for each.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Groups<T> {
-    planes: usize,
+    pub(super) planes: usize,
     size: usize,
     pub(super) thresholds: Vec<T>,
 }
@@ -22,29 +21,15 @@ pub(super) struct Groups<T> {
 impl<T: Real> Groups<T> {
     pub(super) fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
-        if planes == 0 || size == 0 || !planes.is_multiple_of(size) {
-            return Err(Error::invalid(format!("{planes} planes can't be split into groups of {size}")));
-        }
-        if thresholds.len() != 1 && thresholds.len() != planes / size {
-            return Err(Error::invalid(format!(
-                "{} thresholds given for {} groups: give one, or one per group",
-                thresholds.len(),
-                planes / size
-            )));
-        }
+        refuse!(planes == 0 || size == 0 || !planes.is_multiple_of(size) =>
+            "{planes} planes can't be split into groups of {size}");
+        refuse!(thresholds.len() != 1 && thresholds.len() != planes / size =>
+            "{} thresholds given for {} groups: give one, or one per group", thresholds.len(), planes / size);
         Ok(Self { planes, size, thresholds })
     }
 
     pub(super) fn validate(&self) -> Result<()> {
         Self::new(self.planes, self.size, self.thresholds.clone()).map(drop)
-    }
-
-    pub(super) fn planes(&self) -> Option<usize> {
-        Some(self.planes)
-    }
-
-    pub(super) fn scale(&mut self, factor: T) {
-        self.thresholds.iter_mut().for_each(|threshold| *threshold *= factor);
     }
 
     pub(super) fn cast<U: Real>(&self) -> Groups<U> {
@@ -72,6 +57,25 @@ impl<T: Real> Groups<T> {
     }
 }
 
+/// `out(p) = a(p) g(p) + b(p) v(p)` with `(a, b)` by `factors(threshold, ||v(p)||, <v(p), g(p)>)`.
+pub(super) fn pull_groups<T: Real>(
+    groups: &Groups<T>,
+    (v, g, out): (&[T], &[T], &mut [T]),
+    factors: impl Fn(T, T, T) -> (T, T),
+) {
+    assert!(v.len() == g.len() && v.len() == out.len(), "the fields of a pullback have different lengths");
+    let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
+    for block in groups.blocks(v.len()) {
+        block.norms(v, &mut a);
+        block.inner(v, g, &mut b);
+        a.iter_mut().zip(&mut b).for_each(|(a, b)| (*a, *b) = factors(block.threshold, *a, *b));
+        for range in block.ranges() {
+            let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
+            fields.zip(a.iter().zip(&b)).for_each(|(((out, &g), &v), (&a, &b))| *out = a * g + b * v);
+        }
+    }
+}
+
 /// Some pixels of one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<T> {
@@ -95,9 +99,7 @@ impl<T: Real> Block<T> {
     pub(super) fn inner(&self, a: &[T], b: &[T], out: &mut [T; BLOCK]) {
         out.fill(T::zero());
         for range in self.ranges() {
-            for ((out, &a), &b) in out.iter_mut().zip(&a[range.clone()]).zip(&b[range]) {
-                *out += a * b;
-            }
+            out.iter_mut().zip(&a[range.clone()]).zip(&b[range]).for_each(|((out, &a), &b)| *out += a * b);
         }
     }
 
@@ -110,44 +112,7 @@ impl<T: Real> Block<T> {
     /// `u(p) <- factors(p) u(p)`.
     pub(super) fn scale(&self, factors: &[T; BLOCK], u: &mut [T]) {
         for range in self.ranges() {
-            for (u, &factor) in u[range].iter_mut().zip(factors) {
-                *u *= factor;
-            }
+            u[range].iter_mut().zip(factors).for_each(|(u, &factor)| *u *= factor);
         }
-    }
-
-    /// `out(p) = a(p) g(p) + b(p) v(p)`.
-    pub(super) fn combine(&self, a: &[T; BLOCK], g: &[T], b: &[T; BLOCK], v: &[T], out: &mut [T]) {
-        for range in self.ranges() {
-            let fields = out[range.clone()].iter_mut().zip(&g[range.clone()]).zip(&v[range]);
-            for (((out, &g), &v), (&a, &b)) in fields.zip(a.iter().zip(b)) {
-                *out = a * g + b * v;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_cover_every_entry_once() {
-        for (planes, size, pixels) in [(1, 1, 1), (4, 2, 255), (6, 3, 257), (6, 6, 600), (2, 1, 256)] {
-            let groups = Groups::new(planes, size, vec![1.0]).unwrap();
-            let mut seen = vec![0; planes * pixels];
-            for block in groups.blocks(seen.len()) {
-                block.ranges().for_each(|range| seen[range].iter_mut().for_each(|seen| *seen += 1));
-            }
-            assert!(seen.iter().all(|&seen| seen == 1));
-        }
-    }
-
-    #[test]
-    fn refuses_groups_that_do_not_fit() {
-        for (planes, size, thresholds) in [(3, 2, 1), (0, 1, 1), (2, 0, 1), (4, 2, 3), (4, 2, 4)] {
-            assert!(Groups::new(planes, size, vec![1.0; thresholds]).is_err());
-        }
-        assert!(Groups::new(4, 2, vec![1.0, f64::NAN]).is_err());
     }
 }

@@ -1,8 +1,7 @@
 //! The group l2 norm; its prox shrinks whole groups.
 
-use super::Prox;
-use super::group::BLOCK;
-use super::l2_ball::L2Ball;
+use super::group::{BLOCK, pull_groups};
+use super::{Prox, l2_ball::L2Ball};
 use crate::{Real, Result};
 
 /// `psi(u) = sum_{G,p} lambda_G ||u_G(p)||` over the groups `G` of planes and the pixels `p`.
@@ -21,9 +20,6 @@ pub struct GroupL2<T> {
 
 impl<T: Real> GroupL2<T> {
     /// The norm of `planes` planes in groups of `size` consecutive ones, one weight for all groups or one for each.
-    ///
-    /// # Errors
-    /// When the planes can't be grouped so, or a weight is negative or not finite.
     pub fn new(planes: usize, size: usize, thresholds: Vec<T>) -> Result<Self> {
         Ok(Self { ball: L2Ball::new(planes, size, thresholds)? })
     }
@@ -31,11 +27,6 @@ impl<T: Real> GroupL2<T> {
     /// The same in another precision.
     pub fn cast<U: Real>(&self) -> GroupL2<U> {
         GroupL2 { ball: self.ball.cast() }
-    }
-
-    /// The weights `lambda_G`.
-    pub fn thresholds(&self) -> &[T] {
-        self.ball.radii()
     }
 }
 
@@ -97,48 +88,15 @@ impl<T: Real> Prox<T> for GroupL2<T> {
 
     /// Above the threshold `(1 - t / ||v||) g + t <v, g> / ||v||^3 v`, below it zero.
     fn pullback(&self, tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
-        for block in self.ball.groups.blocks(v.len()) {
-            let t = tau * block.threshold;
-            block.norms(v, &mut a);
-            block.inner(v, g, &mut b);
-            for (a, b) in a.iter_mut().zip(&mut b) {
-                let norm = *a;
-                (*a, *b) = if t == T::zero() {
-                    (T::one(), T::zero())
-                } else if norm > t {
-                    (T::one() - t / norm, t * *b / (norm * norm * norm))
-                } else {
-                    (T::zero(), T::zero())
-                };
+        pull_groups(&self.ball.groups, (v, g, out), |threshold, norm, along| {
+            let t = tau * threshold;
+            if t == T::zero() {
+                (T::one(), T::zero())
+            } else if norm > t {
+                (T::one() - t / norm, t * along / (norm * norm * norm))
+            } else {
+                (T::zero(), T::zero())
             }
-            block.combine(&a, g, &b, v, out);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shrinks_whole_groups() {
-        let norm = GroupL2::new(2, 2, vec![0.5]).unwrap();
-        let mut v = [3.0, 0.3, 4.0, 0.4];
-        assert_eq!(norm.value(&v), 2.75);
-        norm.prox_in_place(5.0, &mut v);
-        assert_eq!(v, [1.5, 0.0, 2.0, 0.0]);
-    }
-
-    #[test]
-    fn zero_is_no_problem() {
-        let norm = GroupL2::new(2, 2, vec![0.0]).unwrap();
-        let mut v = [0.0, 1.0, 0.0, 2.0];
-        norm.prox_in_place(1.0, &mut v);
-        assert_eq!(v, [0.0, 1.0, 0.0, 2.0]);
+        });
     }
 }

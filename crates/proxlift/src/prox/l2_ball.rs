@@ -1,6 +1,6 @@
 //! The indicator of l2 balls, group by group; its prox is the projection of isotropic total variation.
 
-use super::group::{BLOCK, Groups};
+use super::group::{BLOCK, Groups, pull_groups};
 use super::{Prox, indicator, slack};
 use crate::{Real, Result};
 
@@ -19,9 +19,6 @@ pub struct L2Ball<T> {
 
 impl<T: Real> L2Ball<T> {
     /// Balls for `planes` planes in groups of `size` consecutive ones, one radius for all groups or one for each.
-    ///
-    /// # Errors
-    /// When the planes can't be grouped so, or a radius is negative or not finite.
     pub fn new(planes: usize, size: usize, radii: Vec<T>) -> Result<Self> {
         Ok(Self { groups: Groups::new(planes, size, radii)? })
     }
@@ -29,11 +26,6 @@ impl<T: Real> L2Ball<T> {
     /// The same in another precision.
     pub fn cast<U: Real>(&self) -> L2Ball<U> {
         L2Ball { groups: self.groups.cast() }
-    }
-
-    /// The radii `lambda_G`.
-    pub fn radii(&self) -> &[T] {
-        &self.groups.thresholds
     }
 }
 
@@ -43,11 +35,11 @@ impl<T: Real> Prox<T> for L2Ball<T> {
     }
 
     fn planes(&self) -> Option<usize> {
-        self.groups.planes()
+        Some(self.groups.planes)
     }
 
     fn scale(&mut self, factor: T) {
-        self.groups.scale(factor);
+        self.groups.thresholds.iter_mut().for_each(|radius| *radius *= factor);
     }
 
     fn value(&self, u: &[T]) -> T {
@@ -81,47 +73,15 @@ impl<T: Real> Prox<T> for L2Ball<T> {
 
     /// Inside `g`; outside `lambda / ||v|| (g - v <v, g> / ||v||^2)`, the part of `g` along the sphere.
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let (mut a, mut b) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
-        for block in self.groups.blocks(v.len()) {
-            block.norms(v, &mut a);
-            block.inner(v, g, &mut b);
-            for (a, b) in a.iter_mut().zip(&mut b) {
-                let norm = *a;
-                (*a, *b) = if norm < block.threshold {
-                    (T::one(), T::zero())
-                } else if norm > T::zero() {
-                    let factor = block.threshold / norm;
-                    (factor, -factor * *b / (norm * norm))
-                } else {
-                    (T::zero(), T::zero())
-                };
+        pull_groups(&self.groups, (v, g, out), |radius, norm, along| {
+            let factor = radius / norm;
+            if norm < radius {
+                (T::one(), T::zero())
+            } else if norm > T::zero() {
+                (factor, -factor * along / (norm * norm))
+            } else {
+                (T::zero(), T::zero())
             }
-            block.combine(&a, g, &b, v, out);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn projects_each_pixel_of_each_group() {
-        let ball = L2Ball::new(4, 2, vec![1.0, 10.0]).unwrap();
-        // Two pixels: (3, 4) and (0.3, 0.4) in the first group, (3, 4) and (0, 20) in the second.
-        let mut v = [3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0];
-        ball.prox_in_place(5.0, &mut v);
-        assert!(
-            v.iter()
-                .zip([0.6, 0.3, 0.8, 0.4, 3.0, 0.0, 4.0, 10.0])
-                .all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15)
-        );
-        assert_eq!(ball.value(&v), 0.0);
-        assert_eq!(ball.value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]), f64::INFINITY);
-        assert!((ball.conjugate_value(&[3.0, 0.3, 4.0, 0.4, 3.0, 0.0, 4.0, 20.0]) - 255.5).abs() < 1e-12);
+        });
     }
 }

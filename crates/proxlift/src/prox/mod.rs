@@ -43,14 +43,9 @@ use crate::{Real, Result};
 /// ```
 ///
 /// Implementations give `value`, `conjugate_value`, `prox_in_place`, `pullback` and `scale`; the rest follows.
-///
-/// # Panics
 /// All methods panic when the lengths of their fields differ, or can't be split into the planes of the penalty.
 pub trait Prox<T: Real>: Send + Sync {
     /// Checks that the parameters make a penalty: for those that were read from a file.
-    ///
-    /// # Errors
-    /// When they do not.
     fn validate(&self) -> Result<()> {
         Ok(())
     }
@@ -82,11 +77,10 @@ pub trait Prox<T: Real>: Send + Sync {
 
     /// `out = prox_{tau psi*}(v) = v - tau prox_{psi / tau}(v / tau)`, Moreau's identity.
     fn prox_conjugate(&self, tau: T, v: &[T], out: &mut [T]) {
-        scale_into(T::one() / tau, v, out);
+        assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
+        out.iter_mut().zip(v).for_each(|(out, &v)| *out = T::one() / tau * v);
         self.prox_in_place(T::one() / tau, out);
-        for (out, &v) in out.iter_mut().zip(v) {
-            *out = v - tau * *out;
-        }
+        out.iter_mut().zip(v).for_each(|(out, &v)| *out = v - tau * *out);
     }
 
     /// `out = J^T g`, `J` the Jacobian of `prox_{tau psi}` at `v`: the step of back-propagation through the activation.
@@ -129,17 +123,7 @@ pub trait Prox<T: Real>: Send + Sync {
     fn bregman_gradient(&self, tau: T, u: &[T], v: &[T], out: &mut [T]) {
         assert_eq!(u.len(), v.len(), "the fields of a Bregman penalty have different lengths");
         self.prox(tau, v, out);
-        for (out, &u) in out.iter_mut().zip(u) {
-            *out -= u;
-        }
-    }
-}
-
-/// `out = factor * v`.
-fn scale_into<T: Real>(factor: T, v: &[T], out: &mut [T]) {
-    assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
-    for (out, &v) in out.iter_mut().zip(v) {
-        *out = factor * v;
+        out.iter_mut().zip(u).for_each(|(out, &u)| *out -= u);
     }
 }
 

@@ -1,9 +1,7 @@
 //! How piecewise-linear activations learn: the gradients of `E` and of the loss by their knots and slopes.
 
-use super::PiecewiseLinear;
-use super::piecewise_linear::clip;
-use crate::Real;
-use crate::field::Field;
+use super::{PiecewiseLinear, piecewise_linear::clip};
+use crate::{Real, field::Field};
 
 /// `dE` by the knots and the slopes of one layer, summed over a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,37 +70,6 @@ impl<T: Real> PiecewiseLinear<T> {
             slopes[i + 1] -= back * clip(v, l);
             if v.abs() > l {
                 knots[i] += back * a * v.signum();
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gradients_are_those_of_finite_differences() {
-        let s = crate::prox::piecewise_linear::tests::sample();
-        // Values of u between the flat pieces, and inputs away from the knots.
-        for (j, v, w) in [(0, 0.37, 0.13), (0, -0.04, 0.31), (1, 0.21, -0.44), (1, 0.7, 0.1)] {
-            let u = s.at(j, w);
-            let mut by_energy = s.zero_gradient();
-            s.add_gradient(j, v, w, &mut by_energy);
-            let mut by_value = s.zero_gradient();
-            s.add_derivative(j, v, 1.0, &mut by_value);
-            for part in 0..2 {
-                for i in 0..s.clone().parts_mut()[part].len() {
-                    let moved = |h: f64| {
-                        let mut s = s.clone();
-                        s.parts_mut()[part][i] += h;
-                        (s.bregman_at(j, u, v), s.at(j, v))
-                    };
-                    let (plus, minus) = (moved(1e-6), moved(-1e-6));
-                    let of = |g: &PiecewiseGradient<f64>| if part == 0 { g.knots[i] } else { g.slopes[i] };
-                    assert!(((plus.0 - minus.0) / 2e-6 - of(&by_energy)).abs() < 1e-6, "{j} {part} {i}");
-                    assert!(((plus.1 - minus.1) / 2e-6 - of(&by_value)).abs() < 1e-6, "{j} {part} {i}");
-                }
             }
         }
     }

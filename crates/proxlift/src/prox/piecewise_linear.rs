@@ -12,9 +12,8 @@
 //! of at most 1 make `s` non-expansive, hence the prox of a convex function. The paper's clip is `M = 1` with slopes 1
 //! and 0; soft-thresholding has slopes 0 and 1. Thresholds that scale with the noise are knots that do.
 
-use super::Prox;
-use super::threshold::cast;
-use crate::{Error, Real, Result};
+use super::{Prox, threshold::cast};
+use crate::{Real, Result};
 
 /// Piecewise-linear activations, one for each feature; the paper's clip is the one that starts all training.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -26,9 +25,7 @@ pub struct PiecewiseLinear<T> {
 
 impl<T: Real> PiecewiseLinear<T> {
     /// Knots for `pieces` each feature, and one slope more.
-    ///
-    /// # Errors
-    /// When the numbers do not fit each other, a knot is below the last or below zero, or a slope is negative.
+    /// Fails when the numbers do not fit each other, a knot is below the last or below zero, or a slope is negative.
     pub fn new(pieces: usize, knots: Vec<T>, slopes: Vec<T>) -> Result<Self> {
         let activation = Self { pieces, knots, slopes };
         activation.check()?;
@@ -58,18 +55,14 @@ impl<T: Real> PiecewiseLinear<T> {
 
     fn check(&self) -> Result<()> {
         let (m, features) = (self.pieces, self.features());
-        if m == 0 || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features {
-            return Err(Error::invalid("the knots and slopes of an activation do not fit each other"));
-        }
-        if self.knots.iter().any(|l| !(l.is_finite() && *l >= T::zero())) {
-            return Err(Error::invalid("a threshold lambda is negative or not a number"));
-        }
-        if self.knots.chunks_exact(m).any(|knots| !knots.is_sorted()) {
-            return Err(Error::invalid("the knots of an activation are not in order"));
-        }
-        if self.slopes.iter().any(|p| !(p.is_finite() && *p >= T::zero())) {
-            return Err(Error::invalid("a slope of an activation is negative or not a number"));
-        }
+        refuse!(m == 0 || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features =>
+            "the knots and slopes of an activation do not fit each other");
+        refuse!(self.knots.iter().any(|l| !(l.is_finite() && *l >= T::zero())) =>
+            "a threshold lambda is negative or not a number");
+        refuse!(self.knots.chunks_exact(m).any(|knots| !knots.is_sorted()) =>
+            "the knots of an activation are not in order");
+        refuse!(self.slopes.iter().any(|p| !(p.is_finite() && *p >= T::zero())) =>
+            "a slope of an activation is negative or not a number");
         Ok(())
     }
 
@@ -117,9 +110,7 @@ impl<T: Real> PiecewiseLinear<T> {
                 least = *knot;
             }
         }
-        for slope in &mut self.slopes {
-            *slope = slope.max(T::zero()).min(T::one());
-        }
+        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(T::zero()).min(T::one()));
     }
 
     /// The clips of feature `j`: its last slope `c`, then `(a_m, l_m)`.
@@ -279,75 +270,4 @@ pub(super) fn clip<T: Real>(t: T, l: T) -> T {
 fn huber(t: f64, l: f64) -> f64 {
     let p = clip(t, l);
     p * (t - 0.5 * p)
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    pub(in crate::prox) fn sample() -> PiecewiseLinear<f64> {
-        PiecewiseLinear::new(
-            3,
-            vec![0.1, 0.2, 0.5, 0.05, 0.3, 0.3],
-            vec![1.0, 0.2, 0.6, 0.1, 0.0, 0.5, 0.7, 0.3],
-        )
-        .unwrap()
-    }
-
-    fn points() -> impl Iterator<Item = f64> {
-        (-40..=40).map(|i| f64::from(i) * 0.0237)
-    }
-
-    #[test]
-    fn the_sum_of_clips_has_the_slopes_between_the_knots() {
-        let s = sample();
-        assert!((s.at(0, 0.05) - 0.05).abs() < 1e-15);
-        assert!((s.at(0, 0.15) - 0.11).abs() < 1e-15);
-        assert!((s.at(0, -0.6) + 0.1 + 0.02 + 0.18 + 0.01).abs() < 1e-15);
-        assert_eq!((s.slope(0, 0.3), s.slope(1, 0.1), s.slope(1, 9.0)), (0.6, 0.5, 0.3));
-    }
-
-    #[test]
-    fn the_potential_is_the_antiderivative_and_the_inverse_inverts() {
-        let s = sample();
-        for (j, t) in (0..2).flat_map(|j| points().map(move |t| (j, t))) {
-            let h = 1e-6;
-            let slope = (s.potential(j, t + h) - s.potential(j, t - h)) / (2.0 * h);
-            assert!((slope - s.at(j, t)).abs() < 1e-6);
-            assert!((s.at(j, s.inverse(j, s.at(j, t))) - s.at(j, t)).abs() < 1e-12);
-        }
-    }
-
-    #[test]
-    fn the_bregman_penalty_vanishes_at_the_activation_alone_and_is_the_clips_own_for_a_clip() {
-        let s = sample();
-        let clip = PiecewiseLinear::clip(vec![0.3]);
-        for (v, w) in points().flat_map(|v| points().map(move |w| (v, w))) {
-            for j in 0..2 {
-                let b = s.bregman_at(j, s.at(j, w), v);
-                assert!(b >= -1e-15);
-                assert!(b > 1e-9 || (s.at(j, w) - s.at(j, v)).abs() < 2e-4);
-                assert!(s.bregman_at(j, s.at(j, v), v).abs() < 1e-15);
-            }
-            let (u, p) = (clip.at(0, w), clip.at(0, v));
-            let own = 0.5 * (u - p) * (u - p) + (v - p) * (p - u);
-            assert!((clip.bregman_at(0, u, v) - own).abs() < 1e-14);
-        }
-    }
-
-    #[test]
-    fn projection_gives_a_prox_and_leaves_one_alone() {
-        let mut wild = PiecewiseLinear {
-            pieces: 2,
-            knots: vec![-0.1, 0.2, 0.3, 0.1],
-            slopes: vec![1.2, -0.1, 0.5, 0.0, 1.0, 2.0],
-        };
-        wild.project();
-        assert_eq!(wild.knots, [0.0, 0.2, 0.3, 0.3]);
-        assert_eq!(wild.slopes, [1.0, 0.0, 0.5, 0.0, 1.0, 1.0]);
-        let before = wild.clone();
-        wild.project();
-        assert_eq!(wild, before);
-        assert!(wild.check().is_ok() && wild.steepest() <= 1.0);
-    }
 }

@@ -1,6 +1,6 @@
 //! The indicator of the non-negative numbers; its prox is relu.
 
-use super::{Prox, indicator, slack};
+use super::{Prox, indicator, slack, threshold::pull_where};
 use crate::Real;
 
 /// `psi(u) = 0` if `u >= 0` everywhere, else `+inf`.
@@ -43,18 +43,10 @@ impl<T: Real> Prox<T> for Relu {
     /// `min(v, 0)`, for every `tau`.
     fn prox_conjugate(&self, _tau: T, v: &[T], out: &mut [T]) {
         assert_eq!(v.len(), out.len(), "the fields of a prox have different lengths");
-        for (out, &v) in out.iter_mut().zip(v) {
-            *out = if v > T::zero() { T::zero() } else { v };
-        }
+        out.iter_mut().zip(v).for_each(|(out, &v)| *out = if v > T::zero() { T::zero() } else { v });
     }
 
     fn pullback(&self, _tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        for ((&v, &g), out) in v.iter().zip(g).zip(out) {
-            *out = if v > T::zero() { g } else { T::zero() };
-        }
+        pull_where([()].into_iter(), (v, g, out), |(), v| v > T::zero());
     }
 }

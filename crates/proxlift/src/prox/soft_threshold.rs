@@ -1,6 +1,6 @@
 //! The weighted l1 norm; its prox is soft-thresholding.
 
-use super::threshold::{cast, plane_len, several, validate};
+use super::threshold::{cast, clip_plane, plane_len, pull_where, several, validate};
 use super::{Prox, indicator, slack};
 use crate::real::{sum1, sum3};
 use crate::{Real, Result};
@@ -20,17 +20,10 @@ pub struct SoftThreshold<T> {
 
 impl<T: Real> SoftThreshold<T> {
     /// One threshold for all features or one for each.
-    ///
-    /// # Errors
-    /// When a threshold is negative or not finite, or none is given.
+    /// Fails when a threshold is negative or not finite, or none is given.
     pub fn new(thresholds: Vec<T>) -> Result<Self> {
         validate(&thresholds)?;
         Ok(Self { thresholds })
-    }
-
-    /// The thresholds `lambda_j`.
-    pub fn thresholds(&self) -> &[T] {
-        &self.thresholds
     }
 
     /// The same in another precision.
@@ -81,12 +74,8 @@ impl<T: Real> Prox<T> for SoftThreshold<T> {
     fn prox_conjugate(&self, _tau: T, v: &[T], out: &mut [T]) {
         out.copy_from_slice(v);
         let pixels = self.pixels(v.len());
-        for (plane, &t) in out.chunks_exact_mut(pixels).zip(&self.thresholds) {
-            for v in plane {
-                let above = if *v < -t { -t } else { *v };
-                *v = if above > t { t } else { above };
-            }
-        }
+        let planes = out.chunks_exact_mut(pixels).zip(&self.thresholds);
+        planes.for_each(|(plane, &t)| clip_plane(plane, (-t, t)));
     }
 
     /// `sum |u| (t - sign(u) (v - p))`, since `t |p| = p (v - p)` for `t = tau lambda`.
@@ -102,34 +91,8 @@ impl<T: Real> Prox<T> for SoftThreshold<T> {
     }
 
     fn pullback(&self, tau: T, v: &[T], g: &[T], out: &mut [T]) {
-        assert!(
-            v.len() == g.len() && v.len() == out.len(),
-            "the fields of a pullback have different lengths"
-        );
-        let pixels = self.pixels(v.len());
-        let planes = v.chunks_exact(pixels).zip(g.chunks_exact(pixels)).zip(out.chunks_exact_mut(pixels));
-        for (((v, g), out), &threshold) in planes.zip(&self.thresholds) {
-            let t = tau * threshold;
-            for ((v, &g), out) in v.iter().zip(g).zip(out) {
-                // With t = 0 the prox is the identity and zero is no kink.
-                *out = if v.abs() > t || t == T::zero() { g } else { T::zero() };
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shrinks_each_plane_by_its_own_threshold() {
-        let soft = SoftThreshold::new(vec![1.0, 0.5]).unwrap();
-        let mut v = [3.0, -1.5, 0.75, -3.0];
-        soft.prox_in_place(2.0, &mut v);
-        assert_eq!(v, [1.0, 0.0, 0.0, -2.0]);
-        assert_eq!(soft.value(&[1.0, -1.0, 2.0, -4.0]), 5.0);
-        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.5, 0.0]), 0.0);
-        assert_eq!(soft.conjugate_value(&[1.0, -1.0, 0.6, 0.0]), f64::INFINITY);
+        // With t = 0 the prox is the identity and zero is no kink.
+        let moves = |t: T, v: T| v.abs() > t || t == T::zero();
+        pull_where(self.thresholds.iter().map(|&threshold| tau * threshold), (v, g, out), moves);
     }
 }

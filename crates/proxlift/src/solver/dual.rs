@@ -4,11 +4,9 @@
 //! A. Beck, M. Teboulle, "Fast gradient-based algorithms for constrained total variation image denoising", 2009, and
 //! A. Chambolle, C. Dossal, "On the convergence of the iterates of FISTA", 2015.
 
-use super::params::{DualError, DualInfo, DualParams, DualStop, Inertia, StopRule};
-use crate::Real;
-use crate::operator::LinearOperator;
-use crate::prox::Prox;
+use super::params::{DualInfo, DualParams, DualStop, Inertia, StopRule};
 use crate::real::{dot, sum2};
+use crate::{Real, Result, operator::LinearOperator, prox::Prox};
 
 /// Minimises `1/2 ||x - z||^2 + g(L x)` for any operator and any `g`, given by its conjugate `g*` as a [`Prox`]:
 ///
@@ -70,16 +68,14 @@ impl<T: Real> DualForwardBackward<T> {
     }
 
     /// Iterates from the present `u` until the rule in `params` says stop; the solution is then [`Self::x`].
-    ///
-    /// # Errors
-    /// When a length does not fit, a parameter is out of range, or the iterates blow up.
+    /// Fails when a length does not fit, a parameter is out of range, or the iterates blow up.
     pub fn solve(
         &mut self,
         op: &(impl LinearOperator<T> + ?Sized),
         conjugate: &(impl Prox<T> + ?Sized),
         z: &[T],
         params: &DualParams<T>,
-    ) -> Result<DualInfo, DualError> {
+    ) -> Result<DualInfo> {
         self.validate(op, z, params)?;
         self.y.copy_from_slice(&self.u);
         let mut t = 1.0;
@@ -90,9 +86,7 @@ impl<T: Real> DualForwardBackward<T> {
             }
             primal_at(op, &self.y, z, &mut self.x);
             op.apply(&self.x, &mut self.next);
-            for (v, &y) in self.next.iter_mut().zip(&self.y) {
-                *v = y + params.tau * *v;
-            }
+            self.next.iter_mut().zip(&self.y).for_each(|(v, &y)| *v = y + params.tau * *v);
             conjugate.prox_in_place(params.tau, &mut self.next);
             let next_t = params.inertia.next(t);
             self.extrapolate(T::of((t - 1.0) / next_t));
@@ -121,7 +115,7 @@ impl<T: Real> DualForwardBackward<T> {
         z: &[T],
         rule: &StopRule,
         iterations: usize,
-    ) -> Result<Option<DualInfo>, DualError> {
+    ) -> Result<Option<DualInfo>> {
         let (due, tolerance, limit, at_limit) = match *rule {
             StopRule::Gap { tolerance, max_iterations, check_every } => {
                 (iterations.is_multiple_of(check_every), tolerance, max_iterations, DualStop::IterationLimit)
@@ -138,9 +132,8 @@ impl<T: Real> DualForwardBackward<T> {
         let gap = penalty + conjugate.value(&self.u).to_double() - dot(&self.next, &self.u);
         let info =
             DualInfo { iterations, primal: 0.5 * distance + penalty, gap: gap.max(0.0), stop: at_limit };
-        if gap.is_nan() || !distance.is_finite() {
-            return Err(DualError::NotFinite(iterations));
-        }
+        refuse!(gap.is_nan() || !distance.is_finite() =>
+            "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
         if info.gap <= tolerance * info.primal && info.gap.is_finite() {
             return Ok(Some(DualInfo { stop: DualStop::GapReached, ..info }));
         }
@@ -152,30 +145,27 @@ impl<T: Real> DualForwardBackward<T> {
         op: &(impl LinearOperator<T> + ?Sized),
         z: &[T],
         params: &DualParams<T>,
-    ) -> Result<(), DualError> {
+    ) -> Result<()> {
         let (domain, range) = (op.domain_len(), op.range_len());
         for (found, expected) in [(z.len(), domain), (self.x.len(), domain), (self.u.len(), range)] {
-            if found != expected {
-                return Err(DualError::Length { found, expected });
-            }
+            refuse!(found != expected => "a field has {found} entries, but the operator needs {expected}");
         }
-        if !(params.tau.is_finite() && params.tau > T::zero()) {
-            return Err(DualError::Step(params.tau.to_double()));
-        }
+        let tau = params.tau;
+        refuse!(!(tau.is_finite() && tau > T::zero()) => "the step {tau} is not a finite positive number");
         let stop_is_fine = match params.stop {
             StopRule::Gap { tolerance, check_every, .. } => tolerance >= 0.0 && check_every > 0,
             StopRule::Iterations(_) => true,
         };
         let inertia_is_fine =
             !matches!(params.inertia, Inertia::ChambolleDossal { a } if a.is_nan() || a <= 2.0);
-        if stop_is_fine && inertia_is_fine { Ok(()) } else { Err(DualError::Parameter) }
+        refuse!(!(stop_is_fine && inertia_is_fine) =>
+            "the tolerance must be >= 0, the gap be checked every 1 or more iterations, and a be above 2");
+        Ok(())
     }
 }
 
 /// `x = z - L* u`.
 fn primal_at<T: Real>(op: &(impl LinearOperator<T> + ?Sized), u: &[T], z: &[T], x: &mut [T]) {
     op.adjoint(u, x);
-    for (x, &z) in x.iter_mut().zip(z) {
-        *x = z - *x;
-    }
+    x.iter_mut().zip(z).for_each(|(x, &z)| *x = z - *x);
 }

@@ -11,5 +11,5 @@ mod params;
 mod tv;
 
 pub use dual::DualForwardBackward;
-pub use params::{DualError, DualInfo, DualParams, DualStop, Inertia, StopRule};
+pub use params::{DualInfo, DualParams, DualStop, Inertia, StopRule};
 pub use tv::{TotalVariation, TvParams, total_variation};

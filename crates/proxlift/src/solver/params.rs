@@ -1,6 +1,6 @@
-//! What the dual solver is told, and what it tells: Params, Info, Error.
+//! What the dual solver is told, and what it tells.
 
-use crate::{Error, Real};
+use crate::Real;
 
 /// The extrapolation `y_k = u_k + beta_k (u_k - u_{k-1})`, `beta_k = (t_k - 1) / t_{k+1}`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,41 +92,4 @@ pub struct DualInfo {
     pub gap: f64,
     /// Why it stopped.
     pub stop: DualStop,
-}
-
-impl DualInfo {
-    /// The gap relative to the primal value; 0 if both are zero.
-    pub fn relative_gap(&self) -> f64 {
-        if self.gap == 0.0 { 0.0 } else { self.gap / self.primal }
-    }
-}
-
-/// Why [`super::DualForwardBackward`] refused or failed.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum DualError {
-    /// A field does not fit the operator.
-    #[error("a field has {found} entries, but the operator needs {expected}")]
-    Length {
-        /// What was given.
-        found: usize,
-        /// What the operator needs.
-        expected: usize,
-    },
-    /// The step is no step.
-    #[error("the step {0} is not a finite positive number")]
-    Step(f64),
-    /// A parameter of the stopping rule or of the inertia is out of range.
-    #[error("the tolerance must be >= 0, the gap be checked every 1 or more iterations, and a be above 2")]
-    Parameter,
-    /// The iterates blew up: the step is too long for the operator, or the input is not finite.
-    #[error(
-        "the iterates were not finite after {0} iterations: is tau below 2 / ||L||^2 and the input finite?"
-    )]
-    NotFinite(usize),
-}
-
-impl From<DualError> for Error {
-    fn from(error: DualError) -> Self {
-        Self::invalid(error.to_string())
-    }
 }

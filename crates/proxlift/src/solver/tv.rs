@@ -3,9 +3,8 @@
 //! L. Rudin, S. Osher, E. Fatemi, "Nonlinear total variation based noise removal algorithms", 1992.
 
 use super::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule};
-use crate::operator::FiniteDifferences;
-use crate::prox::{BoxClip, L2Ball};
-use crate::{Error, Real, Result};
+use crate::prox::{BoxClip, L2Ball, Prox};
+use crate::{Real, Result, operator::FiniteDifferences};
 
 /// How the differences at a pixel are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +47,8 @@ impl Default for TvParams {
 /// assert!((x[0] - x[2]).abs() < 1e-3 && (x[3] - x[5]).abs() < 1e-3 && x[3] - x[2] > 0.7);
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-///
-/// # Errors
-/// When the sizes do not fit, `lambda` is negative or not finite, a parameter is out of range, or `z` is not finite.
+/// Fails when the sizes do not fit, `lambda` is negative or not finite, a parameter is out of range, or `z` is not
+/// finite.
 pub fn total_variation<T: Real>(
     z: &[T],
     channels: usize,
@@ -61,25 +59,16 @@ pub fn total_variation<T: Real>(
     params: &TvParams,
 ) -> Result<(Vec<T>, DualInfo)> {
     let differences = FiniteDifferences::new(channels, height, width)?;
-    if z.len() != channels * height * width {
-        return Err(Error::invalid(format!(
-            "{} pixels given for an image of {channels} channels and {height} x {width} pixels",
-            z.len()
-        )));
-    }
+    refuse!(z.len() != channels * height * width =>
+        "{} pixels given for an image of {channels} channels and {height} x {width} pixels", z.len());
     let planes = 2 * channels;
     let step = DualParams::for_norm(T::of(differences.norm()), params.inertia, params.stop);
     let mut solver = DualForwardBackward::new(&differences);
-    let info = match kind {
-        TotalVariation::Anisotropic => {
-            solver.solve(&differences, &BoxClip::symmetric(vec![lambda])?, z, &step)?
-        }
-        TotalVariation::Isotropic => {
-            solver.solve(&differences, &L2Ball::new(planes, 2, vec![lambda])?, z, &step)?
-        }
-        TotalVariation::Vectorial => {
-            solver.solve(&differences, &L2Ball::new(planes, planes, vec![lambda])?, z, &step)?
-        }
+    let conjugate: Box<dyn Prox<T>> = match kind {
+        TotalVariation::Anisotropic => Box::new(BoxClip::symmetric(vec![lambda])?),
+        TotalVariation::Isotropic => Box::new(L2Ball::new(planes, 2, vec![lambda])?),
+        TotalVariation::Vectorial => Box::new(L2Ball::new(planes, planes, vec![lambda])?),
     };
+    let info = solver.solve(&differences, &*conjugate, z, &step)?;
     Ok((solver.into_x(), info))
 }

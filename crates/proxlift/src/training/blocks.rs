@@ -1,14 +1,9 @@
 //! The blocks of LB-FB: a parameter block, a block of auxiliary variables, or all of either at once.
 
 use super::backtracking::{Backtracking, Found, Trial};
-use super::constraint::Constraint;
-use super::lifted::{Energy, Lifted};
-use super::optimiser::gauss_newton::GaussNewton;
-use super::trainer::Report;
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
+use super::{Constraint, Energy, Lifted, Report, optimiser::gauss_newton::GaussNewton};
 use crate::operator::{Filters, convolution_norm_bound};
+use crate::{engine::Engine, field::Field, network::Network};
 use std::ops::Range;
 
 /// A batch at work: who computes, the parameters, the variables of the batch, and the weight of the loss.
@@ -42,7 +37,7 @@ impl UMemory {
 impl Blocks<'_> {
     /// `E` and its blocks.
     pub fn energy(&self) -> Energy {
-        self.lifted.energy(self.engine, self.network, f64::from(self.mu))
+        self.lifted.energy((self.engine, self.network), f64::from(self.mu))
     }
 
     /// One parameter block: the longest step along `A^{-1} g` that keeps the majorant in the norm of `A`. There,
@@ -50,7 +45,7 @@ impl Blocks<'_> {
     pub fn theta(&mut self, k: usize, metric: Option<&GaussNewton>, beta: &mut Backtracking) {
         let start = self.network.theta[k].clone();
         let mut gradient = start.clone();
-        self.lifted.theta_gradient(self.engine, self.network, k, self.mu, &mut gradient);
+        self.lifted.theta_gradient((self.engine, self.network), k, self.mu, &mut gradient);
         self.scale_and_constrain(&mut gradient);
         let mut direction = gradient.clone();
         if let Some(metric) = metric {
@@ -64,7 +59,7 @@ impl Blocks<'_> {
         }
         let found = beta.search(&[self.block(k)], |steps| {
             move_along(&mut self.network.theta[k], &start, steps[0], &direction);
-            self.lifted.follow(self.engine, self.network, k);
+            self.lifted.follow((self.engine, self.network), k);
             vec![Trial { value: self.block(k), model: -0.5 * steps[0] * slope }]
         });
         self.record(found);
@@ -74,7 +69,7 @@ impl Blocks<'_> {
     pub fn all_theta(&mut self, beta: &mut Backtracking) {
         let start = self.network.theta.clone();
         let mut gradients = start.clone();
-        self.lifted.theta_gradients(self.engine, self.network, self.mu, &mut gradients);
+        self.lifted.theta_gradients((self.engine, self.network), self.mu, &mut gradients);
         gradients.iter_mut().for_each(|gradient| self.scale_and_constrain(gradient));
         let slope: f64 = gradients.iter().map(|g| inner(g.weights(), g.weights())).sum();
         let scale = self.scale();
@@ -83,7 +78,7 @@ impl Blocks<'_> {
             {
                 move_along(theta, start, steps[0], gradient);
             }
-            self.lifted.refresh(self.engine, self.network);
+            self.lifted.refresh((self.engine, self.network));
             vec![Trial { value: scale * self.energy().total(), model: -0.5 * steps[0] * slope }]
         });
         self.record(found);
@@ -94,10 +89,10 @@ impl Blocks<'_> {
         let layers = 1..self.lifted.u.len();
         let samples = self.lifted.z.samples();
         self.remember_u(layers.clone());
-        self.lifted.u_gradients(self.engine, self.network, self.mu, &mut self.memory.gradients);
+        self.lifted.u_gradients((self.engine, self.network), self.mu, &mut self.memory.gradients);
         let found = gamma.search(&[self.energy().total()], |steps| {
             let models = self.move_u(layers.clone(), &vec![steps[0]; samples]);
-            self.lifted.refresh(self.engine, self.network);
+            self.lifted.refresh((self.engine, self.network));
             vec![Trial { value: self.energy().total(), model: models.iter().sum() }]
         });
         self.report.backtracks += found.refused;
@@ -105,16 +100,16 @@ impl Blocks<'_> {
 
     /// `u_k` with a step that is known: `u_k <- s(u_k - gamma df/du_k)`. What follows from `u_k` is left as it was.
     pub fn u(&mut self, k: usize, gamma: f32) {
-        self.lifted.u_step(self.engine, self.network, k, self.mu, gamma);
+        self.lifted.u_step((self.engine, self.network), k, self.mu, gamma);
     }
 
     /// `u_k` with a step for each sample, as long as its own majorant allows: given `theta`, samples are independent.
     pub fn searched_u(&mut self, k: usize, gamma: &mut Backtracking) {
         self.remember_u(k..k + 1);
-        self.lifted.u_gradient(self.engine, self.network, k, self.mu, &mut self.memory.gradients[k]);
+        self.lifted.u_gradient((self.engine, self.network), k, self.mu, &mut self.memory.gradients[k]);
         let found = gamma.search(&self.u_block(k), |steps| {
             let models = self.move_u(k..k + 1, steps);
-            self.lifted.follow(self.engine, self.network, k + 1);
+            self.lifted.follow((self.engine, self.network), k + 1);
             let trial = |(value, model)| Trial { value, model };
             self.u_block(k).into_iter().zip(models).map(trial).collect()
         });
@@ -141,13 +136,13 @@ impl Blocks<'_> {
 
     /// The part of `f` that depends on `theta_k`, a sample's mean.
     fn block(&self, k: usize) -> f64 {
-        self.scale() * self.lifted.block(self.engine, self.network, k, f64::from(self.mu))
+        self.scale() * self.lifted.block((self.engine, self.network), k, f64::from(self.mu))
     }
 
     /// The part of `f` that depends on `u_k`, of each sample: its own penalty, and the next one or the loss.
     fn u_block(&self, k: usize) -> Vec<f64> {
-        let next = self.lifted.block_of_samples(self.engine, self.network, k + 1, f64::from(self.mu));
-        let own = self.lifted.block_of_samples(self.engine, self.network, k, f64::from(self.mu));
+        let next = self.lifted.block_of_samples((self.engine, self.network), k + 1, f64::from(self.mu));
+        let own = self.lifted.block_of_samples((self.engine, self.network), k, f64::from(self.mu));
         own.into_iter().zip(next).map(|(own, next)| own + next).collect()
     }
 
@@ -163,7 +158,7 @@ impl Blocks<'_> {
         let mut models = vec![0.0; steps.len()];
         for k in layers {
             let (before, gradient) = (&self.memory.before[k], &self.memory.gradients[k]);
-            self.lifted.put_u(self.engine, self.network, k, (before, gradient), steps);
+            self.lifted.put_u((self.engine, self.network), k, (before, gradient), steps);
             for (s, model) in models.iter_mut().enumerate() {
                 let u = self.lifted.u[k].sample(s);
                 *model += majorant(u, before.sample(s), gradient.sample(s), steps[s]);

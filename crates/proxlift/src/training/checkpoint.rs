@@ -14,16 +14,12 @@
 //! `settings`, a name for everything the training depends on. The file is written beside its place, synced, and
 //! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one.
 
-use super::{EpochRecord, Snapshot};
-use crate::image::io::write_atomically;
-use crate::model::tensors::{Header, Numbers, metadata_of, write_tensors};
-use crate::network::Network;
-use crate::{Error, Result};
+use super::{EpochRecord, Notes, Snapshot};
+use crate::model::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
+use crate::{Error, Result, image::io::write_atomically, network::Network};
 use safetensors::{Dtype, SafeTensors};
-use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 /// The version of the format that this library writes, and the newest that it reads.
 const VERSION: u32 = 1;
@@ -39,25 +35,20 @@ pub struct Checkpoint {
     /// The last epoch.
     pub record: EpochRecord,
     /// Numbers of the program around the training, such as the best score so far.
-    pub notes: BTreeMap<String, f64>,
+    pub notes: Notes,
     /// A name for the settings; a training with others must not go on from here.
     pub settings: String,
 }
 
 impl Checkpoint {
     /// Writes the checkpoint to `path`, replacing what was there only once it is whole on the disk.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, |file| self.write(&mut BufWriter::new(file)).map_err(Error::io(path)))
     }
 
     /// Reads a checkpoint and checks every part of it.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
+    /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
@@ -74,50 +65,36 @@ impl Checkpoint {
         metadata.extend(own.map(|(name, value)| (name.to_string(), value)));
         let record = record_fields(&self.record);
         let doubles = [("scalar", &self.state.scalars), ("note", &self.notes), ("record", &record)];
-        let mut tensors = Vec::new();
-        for (kind, numbers) in doubles {
-            let named =
-                |(name, value): (&String, &f64)| (format!("{kind}/{name}"), vec![1], Numbers::Double(*value));
-            tensors.extend(numbers.iter().map(named));
-        }
-        for (name, shape, values) in self.network.tensors() {
-            tensors.push((format!("network/{name}"), shape, Numbers::Single(values)));
-        }
-        for (name, values) in &self.state.arrays {
-            tensors.push((format!("state/{name}"), vec![values.len()], Numbers::Single(values)));
-        }
+        let doubles = doubles.into_iter().flat_map(|(kind, numbers)| {
+            numbers.iter().map(move |(name, v)| (format!("{kind}/{name}"), vec![1], Numbers::Double(*v)))
+        });
+        let network = self.network.tensors().into_iter();
+        let network = network.map(|(name, shape, v)| (format!("network/{name}"), shape, Numbers::Single(v)));
+        let state = self.state.arrays.iter();
+        let state = state.map(|(name, v)| (format!("state/{name}"), vec![v.len()], Numbers::Single(v)));
+        let tensors: Vec<_> = doubles.chain(network).chain(state).collect();
         write_tensors(to, &metadata, &tensors)
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a checkpoint of proxlift";
         let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|e| Error::invalid(format!("{foreign}, or it is truncated or damaged ({e})")))?;
+            .map_err(|e| invalid!("{foreign}, or it is truncated or damaged ({e})"))?;
         let header = Header::read(bytes, "checkpoint", FORMAT, VERSION)?;
         let header = header.ok_or_else(|| Error::invalid(foreign))?;
-        let (singles, doubles) = sort(&tensors)?;
-        let mut state = Snapshot::default();
-        let mut notes = BTreeMap::new();
-        let mut fields = BTreeMap::new();
-        for (name, value) in doubles {
-            let map = match name.split_once('/') {
-                Some(("scalar", _)) => &mut state.scalars,
-                Some(("note", _)) => &mut notes,
-                Some(("record", _)) => &mut fields,
-                _ => return Err(unknown(&name)),
-            };
-            map.insert(name[name.find('/').unwrap_or(0) + 1..].to_string(), value);
-        }
+        let (mut state, mut notes, mut fields) = (Snapshot::default(), Notes::new(), BTreeMap::new());
         let mut of_network = BTreeMap::new();
-        for (name, values) in singles {
-            match name.split_once('/') {
-                Some(("state", rest)) => {
-                    state.arrays.insert(rest.to_string(), Arc::new(values));
-                }
-                Some(("network", rest)) => {
-                    of_network.insert(rest.to_string(), values);
-                }
-                _ => return Err(unknown(&name)),
+        for (full, view) in tensors.iter() {
+            let (kind, name) = full.split_once('/').unwrap_or(("", full));
+            let (name, double) =
+                (name.to_string(), || view.data().first_chunk().map(|b| f64::from_le_bytes(*b)));
+            match (kind, view.dtype(), view.shape()) {
+                ("scalar", Dtype::F64, [1]) => state.scalars.extend(double().map(|value| (name, value))),
+                ("note", Dtype::F64, [1]) => notes.extend(double().map(|value| (name, value))),
+                ("record", Dtype::F64, [1]) => fields.extend(double().map(|value| (name, value))),
+                ("state", Dtype::F32, _) => drop(state.arrays.insert(name, Arc::new(singles(&view)))),
+                ("network", Dtype::F32, _) => drop(of_network.insert(name, singles(&view))),
+                _ => return Err(unknown(full)),
             }
         }
         let (network, _) = header.network(|name| Ok(of_network.remove(name)))?;
@@ -130,28 +107,7 @@ impl Checkpoint {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::invalid(format!("the checkpoint holds {name}, which is no part of one"))
-}
-
-type Named<T> = Vec<(String, T)>;
-
-/// The arrays and the single numbers.
-fn sort(tensors: &SafeTensors<'_>) -> Result<(Named<Vec<f32>>, Named<f64>)> {
-    let (mut singles, mut doubles) = (Vec::new(), Vec::new());
-    for (name, view) in tensors.iter() {
-        match (view.dtype(), view.shape()) {
-            (Dtype::F64, [1]) => {
-                let value = view.data().as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).next();
-                doubles.extend(value.map(|value| (name.to_string(), value)));
-            }
-            (Dtype::F32, _) => {
-                let values = view.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-                singles.push((name.to_string(), values));
-            }
-            _ => return Err(unknown(name)),
-        }
-    }
-    Ok((singles, doubles))
+    invalid!("the checkpoint holds {name}, which is no part of one")
 }
 
 fn record_fields(record: &EpochRecord) -> BTreeMap<String, f64> {
@@ -173,7 +129,7 @@ fn record_fields(record: &EpochRecord) -> BTreeMap<String, f64> {
 fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
     let field = |name: &str| {
         let value = fields.get(name).copied();
-        value.ok_or_else(|| Error::invalid(format!("the checkpoint does not say the {name} of its epoch")))
+        value.ok_or_else(|| invalid!("the checkpoint does not say the {name} of its epoch"))
     };
     Ok(EpochRecord {
         epoch: field("epoch")? as usize,

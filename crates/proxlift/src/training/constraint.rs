@@ -1,9 +1,6 @@
 //! What the parameters are held to: terms of `E` in `theta` and the activations, whose backward step is a projection.
 
-use crate::engine::Gradients;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
+use crate::{engine::Gradients, network::Network, operator::Filters, prox::PiecewiseLinear};
 
 /// The set that the parameters stay in; activations stay proxes whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,14 +7,10 @@
 //!   minimiser of its linearised block in one reverse sweep. As `mu -> 0` the secant becomes the tangent, and the rule
 //!   back-propagation.
 
-use super::constraint::Constraint;
-use super::lifted::Lifted;
-use super::norms::TrackedNorms;
-use super::optimiser::{Descent, Optimiser, Rate, Schedule};
-use super::trainer::{Batch, Report, Snapshot, Trainer};
+use super::{Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, Trainer};
+use crate::Result;
 use crate::engine::{Engine, Gradients, ReverseRule};
-use crate::network::Network;
-use crate::{Error, Result};
+use crate::network::{Network, Norms};
 
 /// The rule that carries errors from layer to layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,9 +23,6 @@ pub enum Rule {
 
 impl Rule {
     /// Checks that its numbers are in range.
-    ///
-    /// # Errors
-    /// When they are not.
     pub fn validate(self) -> Result<()> {
         if let Self::Lifted(mu) = self { mu.validate() } else { Ok(()) }
     }
@@ -60,14 +53,10 @@ impl Mu {
     }
 
     /// Checks that it is a positive number.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn validate(self) -> Result<()> {
-        if self.start.is_finite() && self.start > 0.0 {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("mu is {}, but it must be above zero", self.start)))
+        let start = self.start;
+        refuse!(!(start.is_finite() && start > 0.0) => "mu is {start}, but it must be above zero");
+        Ok(())
     }
 }
 
@@ -84,7 +73,7 @@ pub struct GradientDescent {
     descent: Descent,
     optimiser: Optimiser,
     constraint: Constraint,
-    norms: TrackedNorms,
+    norms: Norms<f32>,
     visits: u64,
     gradients: Option<Gradients<f32>>,
     lifted: Option<Lifted<f32>>,
@@ -92,9 +81,6 @@ pub struct GradientDescent {
 
 impl GradientDescent {
     /// A trainer for `network`, whose filters fulfil the `constraint`.
-    ///
-    /// # Errors
-    /// When a setting is out of range, or the metric is not for this network.
     pub fn new(
         network: &Network<f32>,
         rule: Rule,
@@ -108,26 +94,11 @@ impl GradientDescent {
             descent,
             optimiser: Optimiser::new(network, descent, seed)?,
             constraint,
-            norms: TrackedNorms::new(network, seed),
+            norms: Norms::new(network, seed),
             visits: 0,
             gradients: None,
             lifted: None,
         })
-    }
-
-    fn observe_metric(
-        &mut self,
-        engine: &dyn Engine<f32>,
-        network: &Network<f32>,
-        batch: &Batch,
-    ) -> Result<()> {
-        if self.optimiser.observes(self.visits) {
-            let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
-            lifted.anchor(engine, network);
-            self.optimiser.observe(network, &lifted);
-            self.lifted = Some(lifted);
-        }
-        Ok(())
     }
 }
 
@@ -148,7 +119,12 @@ impl Trainer for GradientDescent {
         progress: f64,
     ) -> Result<Report> {
         self.norms.start(network);
-        self.observe_metric(engine, network, batch)?;
+        if self.optimiser.observes(self.visits) {
+            let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
+            lifted.anchor((engine, network));
+            self.optimiser.observe(network, &lifted);
+            self.lifted = Some(lifted);
+        }
         let samples = batch.z.samples();
         let mut gradients = Gradients::reuse(self.gradients.take(), network, samples);
         let rule = match self.rule {

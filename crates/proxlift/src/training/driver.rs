@@ -1,13 +1,9 @@
 //! The loop around every trainer: epochs, batches, observers. It knows no trainer by name.
 
-use super::trainer::{Batch, Report, Trainer};
+use super::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
-use crate::{Error, Result};
-use std::collections::BTreeMap;
-use std::time::Instant;
+use crate::{Error, Result, engine::Engine, field::Field, network::Network};
+use std::{collections::BTreeMap, time::Instant};
 
 /// How long and in which order to train.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,28 +96,17 @@ pub type Notes = BTreeMap<String, f64>;
 /// A closure that takes an [`EpochRecord`] is one, and so is `()`.
 pub trait Observer {
     /// An epoch begins, counted from 1.
-    fn begin(&mut self, epoch: usize) {
-        let _ = epoch;
-    }
+    fn begin(&mut self, _epoch: usize) {}
 
     /// A batch is done.
-    fn batch(&mut self, progress: &Progress) {
-        let _ = progress;
-    }
+    fn batch(&mut self, _progress: &Progress) {}
 
-    /// An epoch is done.
-    ///
-    /// # Errors
-    /// Whatever keeps the observer from its work; the training ends with it.
+    /// An epoch is done. Fails with whatever keeps the observer from its work; the training ends with it.
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
 
     /// A [`Session`](super::Session) is about to write a checkpoint, and asks what is to be kept in it; none if it should
     /// not be written.
-    ///
-    /// # Errors
-    /// As [`Observer::epoch`].
-    fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
-        let _ = (record, network);
+    fn checkpoint(&mut self, _record: &EpochRecord, _network: &Network<f32>) -> Result<Option<Notes>> {
         Ok(Some(Notes::new()))
     }
 }
@@ -140,10 +125,8 @@ impl<F: FnMut(&EpochRecord)> Observer for F {
 }
 
 /// Trains `network` from epoch `first.epoch` on (a record of zeros at the start) to the end of the plan.
-///
-/// # Errors
-/// When the patches do not fit the network, the training diverges ([`Error::Diverged`], at the first batch that shows
-/// it), or the observer fails.
+/// Fails when the patches do not fit the network, the training diverges ([`Error::Diverged`], at the first batch that
+/// shows it), or the observer fails.
 pub fn train(
     engine: &dyn Engine<f32>,
     network: &mut Network<f32>,

@@ -13,9 +13,8 @@
 //! ```
 
 use crate::operator::{Convolution, Filters, LinearOperator};
-use crate::prox::Prox;
 use crate::real::{dot, norm_squared};
-use crate::{Error, Real, Result};
+use crate::{Real, Result, prox::Prox};
 
 /// An affine map `F(u) = A u + b` with its parameters.
 pub trait Affine<T: Real> {
@@ -52,17 +51,10 @@ pub struct Dense<T> {
 
 impl<T: Real> Dense<T> {
     /// The map with `bias.len()` outputs and `inputs` inputs.
-    ///
-    /// # Errors
-    /// When the matrix is empty or has not `outputs x inputs` weights.
     pub fn new(inputs: usize, weights: Vec<T>, bias: Vec<T>) -> Result<Self> {
-        if inputs == 0 || bias.is_empty() || weights.len() != inputs * bias.len() {
-            return Err(Error::invalid(format!(
-                "{} weights given for a dense layer of {inputs} inputs and {} outputs",
-                weights.len(),
-                bias.len()
-            )));
-        }
+        refuse!(inputs == 0 || bias.is_empty() || weights.len() != inputs * bias.len() =>
+            "{} weights given for a dense layer of {inputs} inputs and {} outputs",
+            weights.len(), bias.len());
         Ok(Self { inputs, weights, bias })
     }
 }
@@ -89,21 +81,15 @@ impl<T: Real> Affine<T> for Dense<T> {
     fn adjoint(&self, d: &[T], out: &mut [T]) {
         out.fill(T::zero());
         for (row, &d) in self.weights.chunks_exact(self.inputs).zip(d) {
-            for (out, &w) in out.iter_mut().zip(row) {
-                *out += w * d;
-            }
+            out.iter_mut().zip(row).for_each(|(out, &w)| *out += w * d);
         }
     }
 
     fn add_gradient(&self, u: &[T], d: &[T], gradient: &mut AffineGradient<T>) {
         for (row, &d) in gradient.weights.chunks_exact_mut(self.inputs).zip(d) {
-            for (g, &u) in row.iter_mut().zip(u) {
-                *g += d * u;
-            }
+            row.iter_mut().zip(u).for_each(|(g, &u)| *g += d * u);
         }
-        for (g, &d) in gradient.bias.iter_mut().zip(d) {
-            *g += d;
-        }
+        gradient.bias.iter_mut().zip(d).for_each(|(g, &d)| *g += d);
     }
 }
 
@@ -118,18 +104,10 @@ pub struct Convolutional<T> {
 
 impl<T: Real> Convolutional<T> {
     /// The map on images of `height x width` pixels.
-    ///
-    /// # Errors
-    /// When the image is empty or the biases are not as many as the features.
     pub fn new(filters: Filters<T>, bias: Vec<T>, height: usize, width: usize) -> Result<Self> {
         Convolution::new(&filters, height, width)?;
-        if bias.len() != filters.features() {
-            return Err(Error::invalid(format!(
-                "{} biases given for {} features",
-                bias.len(),
-                filters.features()
-            )));
-        }
+        refuse!(bias.len() != filters.features() =>
+            "{} biases given for {} features", bias.len(), filters.features());
         Ok(Self { filters, bias, height, width })
     }
 
@@ -198,24 +176,14 @@ impl<T: Real> LiftedPoint<T> {
 
 impl<T: Real> FeedForward<T> {
     /// A network from its affine maps and the activations between them.
-    ///
-    /// # Errors
-    /// When there is not one map more than activations, or the sizes do not chain.
+    /// Fails when there is not one map more than activations, or the sizes do not chain.
     pub fn new(layers: Vec<Box<dyn Affine<T>>>, activations: Vec<Box<dyn Prox<T>>>) -> Result<Self> {
-        if layers.len() != activations.len() + 1 || activations.is_empty() {
-            return Err(Error::invalid(format!(
-                "{} affine maps and {} activations given; there must be one map more, and an activation",
-                layers.len(),
-                activations.len()
-            )));
-        }
-        if let Some(k) = layers.windows(2).position(|pair| pair[0].output_len() != pair[1].input_len()) {
-            return Err(Error::invalid(format!(
-                "layer {k} gives {} numbers, but layer {} takes {}",
-                layers[k].output_len(),
-                k + 1,
-                layers[k + 1].input_len()
-            )));
+        refuse!(layers.len() != activations.len() + 1 || activations.is_empty() =>
+            "{} affine maps and {} activations given; there must be one map more, and an activation",
+            layers.len(), activations.len());
+        for (k, pair) in layers.windows(2).enumerate() {
+            let (given, taken) = (pair[0].output_len(), pair[1].input_len());
+            refuse!(given != taken => "layer {k} gives {given} numbers, but layer {} takes {taken}", k + 1);
         }
         Ok(Self { layers, activations })
     }
@@ -255,9 +223,6 @@ impl<T: Real> FeedForward<T> {
     }
 
     /// The energy and all partial gradients of `f` at `u_0..u_{K-1}`.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     pub fn lifted(&self, mu: T, z: &[T], x: &[T], u: &[Vec<T>]) -> LiftedPoint<T> {
         let last = self.activations.len();
         let input = |k: usize| if k == 0 { z } else { u[k - 1].as_slice() };
@@ -280,9 +245,6 @@ impl<T: Real> FeedForward<T> {
     }
 
     /// The plain loss `l(G(z), x)` and its gradients by back-propagation.
-    ///
-    /// # Panics
-    /// When a length does not fit.
     pub fn backprop(&self, z: &[T], x: &[T]) -> (T, Vec<AffineGradient<T>>) {
         let (v, u) = self.forward(z);
         let last = self.activations.len();

@@ -3,17 +3,14 @@
 //! Every parameter block takes the longest step that keeps its majorant, in the Euclidean norm or in that of a metric;
 //! every `u`-block takes one whose constant is known, or that is searched for. `E` cannot rise on the batch.
 
-use super::backtracking::Backtracking;
 use super::blocks::{Blocks, UMemory};
-use super::lifted::Lifted;
-use super::norms::TrackedNorms;
-use super::optimiser::Metric;
 use super::optimiser::gauss_newton::{GaussNewton, OBSERVE_EVERY};
-use super::options::{Auxiliary, Options, Order, ThetaSteps, UStep};
-use super::trainer::{Batch, Report, Snapshot, Trainer};
-use crate::Result;
-use crate::engine::Engine;
-use crate::network::Network;
+use super::{
+    Auxiliary, Batch, BlockOrder, Lifted, Metric, Options, Report, Snapshot, ThetaSteps, Trainer, UStep,
+    backtracking::Backtracking,
+};
+use crate::network::{Network, Norms};
+use crate::{Result, engine::Engine};
 use std::sync::Arc;
 
 /// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
@@ -27,7 +24,7 @@ const STEP_GROWTH: f64 = 1.02;
 /// The lifted Bregman trainer with backtracking.
 pub struct LbFb {
     options: Options,
-    norms: TrackedNorms,
+    norms: Norms<f32>,
     metric: Option<GaussNewton>,
     /// The parameter step of each layer; the first also where all layers share one.
     beta: Vec<Backtracking>,
@@ -43,26 +40,24 @@ pub struct LbFb {
 
 impl LbFb {
     /// A trainer for `network` on a set of `samples`.
-    ///
-    /// # Errors
-    /// When the options are out of range, contradict each other, or are not for this network.
+    /// Fails when the options are out of range, contradict each other, or are not for this network.
     pub fn new(network: &Network<f32>, options: Options, samples: usize, seed: u64) -> Result<Self> {
         options.validate(network)?;
         let metric = match options.metric {
-            Metric::GaussNewton => Some(GaussNewton::full(network, seed)),
-            Metric::Diagonal => Some(GaussNewton::diagonal(network, seed)),
+            Metric::GaussNewton => Some(GaussNewton::new(network, true, seed)),
+            Metric::Diagonal => Some(GaussNewton::new(network, false, seed)),
             Metric::Euclidean | Metric::Kronecker => None,
         };
         let kept = if options.auxiliary == Auxiliary::Persistent { samples } else { 0 };
         let beta = Backtracking { step: FIRST_STEP, grow: STEP_GROWTH, ..Backtracking::default() };
         // The curvature of q is 1, so that no step of a single block above 1 keeps the majorant.
         let gamma = match options.order {
-            Order::Sweep => Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() },
-            Order::Simultaneous => Backtracking { step: 0.25, ..Backtracking::default() },
+            BlockOrder::Sweep => Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() },
+            BlockOrder::Simultaneous => Backtracking { step: 0.25, ..Backtracking::default() },
         };
         Ok(Self {
             options,
-            norms: TrackedNorms::new(network, seed),
+            norms: Norms::new(network, seed),
             metric,
             beta: vec![beta; network.theta.len()],
             gamma: vec![gamma; network.theta.len() - 1],
@@ -123,9 +118,7 @@ impl LbFb {
             let kept = Arc::make_mut(&mut self.kept[index]);
             kept.clear();
             kept.reserve_exact(lifted.u[1..].len() * lifted.u[0].sample_len());
-            for u in &lifted.u[1..] {
-                kept.extend_from_slice(u.sample(s));
-            }
+            lifted.u[1..].iter().for_each(|u| kept.extend_from_slice(u.sample(s)));
         }
     }
 }
@@ -145,12 +138,12 @@ impl Trainer for LbFb {
         let Options { mu, order, auxiliary, inner, constraint, .. } = self.options;
         self.norms.start(network);
         let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
-        lifted.anchor(engine, network);
+        lifted.anchor((engine, network));
         let mut report = Report { steps: (f64::INFINITY, 0.0), ..Report::default() };
-        report.loss = lifted.block(engine, network, lifted.u.len(), 1.0);
+        report.loss = lifted.block((engine, network), lifted.u.len(), 1.0);
         if auxiliary == Auxiliary::Persistent {
             self.recall(&mut lifted, batch);
-            lifted.refresh(engine, network);
+            lifted.refresh((engine, network));
         }
         self.observe(network, &lifted);
 
@@ -168,13 +161,13 @@ impl Trainer for LbFb {
         blocks.report.energy_before = Some(blocks.energy().total());
         for iteration in 0..inner {
             match order {
-                Order::Simultaneous => self.simultaneous(&mut blocks),
-                Order::Sweep => {
+                BlockOrder::Simultaneous => self.simultaneous(&mut blocks),
+                BlockOrder::Sweep => {
                     if iteration > 0 && auxiliary == Auxiliary::Anchored {
-                        blocks.lifted.anchor(engine, blocks.network);
+                        blocks.lifted.anchor((engine, blocks.network));
                     }
                     self.sweep(&mut blocks);
-                    blocks.lifted.refresh(engine, blocks.network);
+                    blocks.lifted.refresh((engine, blocks.network));
                 }
             }
         }
@@ -193,35 +186,25 @@ impl Trainer for LbFb {
 
     fn save(&self, state: &mut Snapshot) {
         self.norms.save(state);
-        if let Some(metric) = &self.metric {
-            metric.save(state);
-        }
-        for (k, beta) in self.beta.iter().enumerate() {
-            state.put_scalar(format!("beta_{k}"), beta.step);
-        }
-        for (k, gamma) in self.gamma.iter().enumerate() {
-            state.put_scalar(format!("gamma_{k}"), gamma.step);
+        self.metric.iter().for_each(|metric| metric.save(state));
+        for (name, steps) in [("beta", &self.beta), ("gamma", &self.gamma)] {
+            steps.iter().enumerate().for_each(|(k, s)| state.put_scalar(format!("{name}_{k}"), s.step));
         }
         state.put_scalar("visits", self.visits as f64);
-        for (s, kept) in self.kept.iter().enumerate() {
-            state.share(format!("u_{s}"), kept);
-        }
+        self.kept.iter().enumerate().for_each(|(s, kept)| state.share(format!("u_{s}"), kept));
     }
 
     fn restore(&mut self, state: &Snapshot) -> Result<()> {
         self.norms.restore(state)?;
-        if let Some(metric) = &mut self.metric {
-            metric.restore(state)?;
-        }
-        for (k, beta) in self.beta.iter_mut().enumerate() {
-            beta.step = state.scalar(&format!("beta_{k}"))?;
-        }
-        for (k, gamma) in self.gamma.iter_mut().enumerate() {
-            gamma.step = state.scalar(&format!("gamma_{k}"))?;
+        self.metric.iter_mut().try_for_each(|metric| metric.restore(state))?;
+        for (name, steps) in [("beta", &mut self.beta), ("gamma", &mut self.gamma)] {
+            for (k, backtracking) in steps.iter_mut().enumerate() {
+                backtracking.step = state.scalar(&format!("{name}_{k}"))?;
+            }
         }
         self.visits = state.scalar("visits")? as u64;
         for (s, kept) in self.kept.iter_mut().enumerate() {
-            *kept = state.shared(&format!("u_{s}"))?;
+            *kept = Arc::clone(state.array(&format!("u_{s}"))?);
         }
         Ok(())
     }

@@ -18,13 +18,10 @@
 //! These are the reverse [recursion](crate::engine::pass) with `d_k` as it is here, so that they hold for every unrolling:
 //! `u` alone is lifted, and the images `r_k` follow from it.
 
-use crate::engine::Engine;
 use crate::engine::pass::{self, Backward, Carried, Held, Own, Pass, half_squared};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::prox::PiecewiseGradient;
-use crate::{Real, Result};
+use crate::{
+    Real, Result, engine::Engine, field::Field, network::Network, operator::Filters, prox::PiecewiseGradient,
+};
 
 /// `E` of each sample of a batch, by blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,6 +49,9 @@ impl Energy {
     }
 }
 
+/// Who computes, and the parameters.
+pub type Machine<'a, T> = (&'a dyn Engine<T>, &'a Network<T>);
+
 /// A batch with its auxiliary variables `u_k` and what follows from them: a [`Pass`] whose `u` may be moved.
 #[derive(Clone, Debug)]
 pub struct Lifted<T: Real> {
@@ -78,9 +78,6 @@ impl<T: Real> std::ops::DerefMut for Lifted<T> {
 
 impl<T: Real> Lifted<T> {
     /// Memory for a batch, with all `u` zero.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>, x: Field<T>) -> Result<Self> {
         network.check_pair(&z, &x)?;
         let pass = Pass::new(network, z)?;
@@ -88,9 +85,6 @@ impl<T: Real> Lifted<T> {
     }
 
     /// The `kept` memory of an earlier batch if it fits these images, with them in it, else new memory.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
     pub fn reuse(kept: Option<Self>, network: &Network<T>, z: &Field<T>, x: &Field<T>) -> Result<Self> {
         let shape = |field: &Field<T>| (field.samples(), field.grid());
         match kept {
@@ -104,20 +98,20 @@ impl<T: Real> Lifted<T> {
     }
 
     /// Anchors `u` at the network's own forward pass, where all penalties vanish.
-    pub fn anchor(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+    pub fn anchor(&mut self, (engine, network): Machine<'_, T>) {
         pass::forward(engine, network, &mut self.pass, &Own { engine, network });
         pass::error(network, &self.pass, &self.x, &mut self.e);
     }
 
     /// Computes `u_0`, all `v_k`, `r_k` and `e` from `theta` and `u`.
-    pub fn refresh(&mut self, engine: &dyn Engine<T>, network: &Network<T>) {
+    pub fn refresh(&mut self, (engine, network): Machine<'_, T>) {
         pass::forward(engine, network, &mut self.pass, &Held(network));
         pass::error(network, &self.pass, &self.x, &mut self.e);
     }
 
     /// Recomputes what follows from `theta_k`, or from `u_{k-1}`, alone, the other `u` being held; for dual
     /// forward-backward, whose layers see only the one before them.
-    pub fn follow(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+    pub fn follow(&mut self, (engine, network): Machine<'_, T>, k: usize) {
         if k == 0 {
             engine.analyse(&network.theta[0], &self.pass.z, &mut self.pass.u[0]);
         }
@@ -128,26 +122,20 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
-    pub fn energy(&self, engine: &dyn Engine<T>, network: &Network<T>, mu: f64) -> Energy {
+    pub fn energy(&self, machine: Machine<'_, T>, mu: f64) -> Energy {
         let depth = self.depth();
-        let penalties = (1..depth).map(|k| self.block_of_samples(engine, network, k, mu));
-        Energy { penalties: penalties.collect(), data: self.block_of_samples(engine, network, depth, mu) }
+        let penalties = (1..depth).map(|k| self.block_of_samples(machine, k, mu));
+        Energy { penalties: penalties.collect(), data: self.block_of_samples(machine, depth, mu) }
     }
 
     /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
     /// the block enters (`theta_0` enters that of layer 1).
-    pub fn block(&self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: f64) -> f64 {
-        self.block_of_samples(engine, network, k, mu).iter().sum()
+    pub fn block(&self, machine: Machine<'_, T>, k: usize, mu: f64) -> f64 {
+        self.block_of_samples(machine, k, mu).iter().sum()
     }
 
     /// The same of each sample.
-    pub fn block_of_samples(
-        &self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
-        k: usize,
-        mu: f64,
-    ) -> Vec<f64> {
+    pub fn block_of_samples(&self, (engine, network): Machine<'_, T>, k: usize, mu: f64) -> Vec<f64> {
         let samples = self.z.samples();
         if k == self.depth() {
             return (0..samples).map(|s| mu * half_squared(self.e.sample(s))).collect();
@@ -158,37 +146,24 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `df/dtheta_k` for all `k`, summed over the batch.
-    pub fn theta_gradients(
-        &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
-        mu: T,
-        gradients: &mut [Filters<T>],
-    ) {
+    pub fn theta_gradients(&mut self, machine: Machine<'_, T>, mu: T, gradients: &mut [Filters<T>]) {
         gradients.iter_mut().for_each(|gradient| gradient.weights_mut().fill(T::zero()));
-        self.reverse(engine, network, mu, &mut ToTheta { engine, network, gradients });
+        self.reverse(mu, &mut Collect { machine, theta: gradients, u: &mut [] });
     }
 
     /// `df/du_k` for `k = 1..K-1` into `gradients[k]`; `gradients[0]` is left alone.
-    pub fn u_gradients(
-        &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
-        mu: T,
-        gradients: &mut [Field<T>],
-    ) {
-        self.reverse(engine, network, mu, &mut ToU { engine, network, gradients });
+    pub fn u_gradients(&mut self, machine: Machine<'_, T>, mu: T, gradients: &mut [Field<T>]) {
+        self.reverse(mu, &mut Collect { machine, theta: &mut [], u: gradients });
     }
 
-    fn reverse(&mut self, engine: &dyn Engine<T>, network: &Network<T>, mu: T, rule: &mut dyn Backward<T>) {
-        pass::reverse(engine, network, &self.pass, (-mu, &self.e), &mut self.carried, rule);
+    fn reverse(&mut self, mu: T, to: &mut Collect<'_, T>) {
+        pass::reverse(to.machine.0, to.machine.1, &self.pass, (-mu, &self.e), &mut self.carried, to);
     }
 
     /// `df/dtheta_k` of one block of dual forward-backward, summed over the batch.
     pub fn theta_gradient(
         &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
+        (engine, network): Machine<'_, T>,
         k: usize,
         mu: T,
         gradient: &mut Filters<T>,
@@ -197,7 +172,7 @@ impl<T: Real> Lifted<T> {
         if k == self.depth() {
             return engine.correlate(-mu, &self.e, &self.pass.u[k - 1], gradient);
         }
-        self.pull(engine, network, k.max(1));
+        self.pull((engine, network), k.max(1));
         let Self { pass, carried, .. } = self;
         if k == 0 {
             return engine.correlate(T::one(), &pass.z, &carried.back, gradient);
@@ -208,15 +183,8 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `df/du_k` of one block of dual forward-backward.
-    pub fn u_gradient(
-        &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
-        k: usize,
-        mu: T,
-        gradient: &mut Field<T>,
-    ) {
-        self.pull_block(engine, network, k, mu);
+    pub fn u_gradient(&mut self, machine: Machine<'_, T>, k: usize, mu: T, gradient: &mut Field<T>) {
+        self.pull_block(machine, k, mu);
         block_gradient(&self.pass, k, &self.carried.back, gradient);
     }
 
@@ -224,8 +192,8 @@ impl<T: Real> Lifted<T> {
     ///
     /// With `gamma = 1` it goes to the minimiser of the linearised block, `s(v_k - back_k)`. What follows from `u_k` is
     /// left as it was.
-    pub fn u_step(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T, gamma: T) {
-        self.pull_block(engine, network, k, mu);
+    pub fn u_step(&mut self, (engine, network): Machine<'_, T>, k: usize, mu: T, gamma: T) {
+        self.pull_block((engine, network), k, mu);
         let Carried { d: step, back, .. } = &mut self.carried;
         block_gradient(&self.pass, k, back, step);
         step.zip(&self.pass.u[k], |gradient, u| u - gamma * gradient);
@@ -235,8 +203,7 @@ impl<T: Real> Lifted<T> {
     /// Puts `u_k` of sample `s` at `s(before - steps[s] gradient)`.
     pub fn put_u(
         &mut self,
-        engine: &dyn Engine<T>,
-        network: &Network<T>,
+        (engine, network): Machine<'_, T>,
         k: usize,
         (before, gradient): (&Field<T>, &Field<T>),
         steps: &[f64],
@@ -252,9 +219,7 @@ impl<T: Real> Lifted<T> {
     }
 
     /// `dE` by the knots and slopes of layer `k`, summed over the batch; `u` is held.
-    ///
-    /// # Panics
-    /// When the layer's activation is not piecewise linear.
+    /// Panics when the layer's activation is not piecewise linear.
     pub fn activation_gradient(&self, network: &Network<T>, k: usize) -> PiecewiseGradient<T> {
         let functions = network.activation[k - 1].piecewise().expect("a learned activation");
         let mut gradient = functions.zero_gradient();
@@ -267,31 +232,25 @@ impl<T: Real> Lifted<T> {
     }
 
     /// What `u_k` gets from the layer after it, into `back`.
-    fn pull_block(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize, mu: T) {
+    fn pull_block(&mut self, (engine, network): Machine<'_, T>, k: usize, mu: T) {
         if k + 1 == self.depth() {
             engine.analyse(network.last(), &self.e, &mut self.carried.back);
             self.carried.back.map(|b| -mu * b);
         } else {
-            self.pull(engine, network, k + 1);
+            self.pull((engine, network), k + 1);
         }
     }
 
     /// `d_k = s(v_k) - u_k`, and from it `p = L_k* d_k` and `back = (I - tau_k L_k L_k*) d_k`.
-    fn pull(&mut self, engine: &dyn Engine<T>, network: &Network<T>, k: usize) {
+    fn pull(&mut self, (engine, network): Machine<'_, T>, k: usize) {
         let Carried { d, p, back, .. } = &mut self.carried;
-        distance(engine, network, k, &self.pass, d);
+        distance((engine, network), k, &self.pass, d);
         engine.pullback(network.layer(k), d, p, back);
     }
 }
 
 /// `d = s(v_k) - u_k`.
-fn distance<T: Real>(
-    engine: &dyn Engine<T>,
-    network: &Network<T>,
-    k: usize,
-    pass: &Pass<T>,
-    d: &mut Field<T>,
-) {
+fn distance<T: Real>((engine, network): Machine<'_, T>, k: usize, pass: &Pass<T>, d: &mut Field<T>) {
     engine.activate(network.layer(k), &pass.v[k], d);
     d.zip(&pass.u[k], |s, u| s - u);
 }
@@ -303,37 +262,30 @@ fn block_gradient<T: Real>(pass: &Pass<T>, k: usize, back: &Field<T>, gradient: 
     gradient.zip(back, |gap, back| gap + back);
 }
 
-/// The reverse recursion of `E` for the parameters.
-struct ToTheta<'a, T: Real> {
-    engine: &'a dyn Engine<T>,
-    network: &'a Network<T>,
-    gradients: &'a mut [Filters<T>],
+/// The reverse recursion of `E`: gradients of the parameters, of the auxiliary variables, or of both.
+struct Collect<'a, T: Real> {
+    machine: Machine<'a, T>,
+    theta: &'a mut [Filters<T>],
+    u: &'a mut [Field<T>],
 }
 
-impl<T: Real> Backward<T> for ToTheta<'_, T> {
-    fn features(&mut self, k: usize, pass: &Pass<T>, _back: &Field<T>, d: &mut Field<T>) {
-        distance(self.engine, self.network, k, pass, d);
+impl<T: Real> Backward<T> for Collect<'_, T> {
+    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
+        if let Some(gradient) = self.u.get_mut(k) {
+            block_gradient(pass, k, back, gradient);
+        }
+        distance(self.machine, k, pass, d);
     }
 
     fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
-        pass::add_operator((self.engine, self.network), k, pass, (d, p), &mut self.gradients[k]);
+        if let Some(gradient) = self.theta.get_mut(k) {
+            pass::add_operator(self.machine, k, pass, (d, p), gradient);
+        }
     }
 
     fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {
-        self.engine.correlate(T::one(), &pass.z, back, &mut self.gradients[0]);
-    }
-}
-
-/// The same for the auxiliary variables.
-struct ToU<'a, T: Real> {
-    engine: &'a dyn Engine<T>,
-    network: &'a Network<T>,
-    gradients: &'a mut [Field<T>],
-}
-
-impl<T: Real> Backward<T> for ToU<'_, T> {
-    fn features(&mut self, k: usize, pass: &Pass<T>, back: &Field<T>, d: &mut Field<T>) {
-        block_gradient(pass, k, back, &mut self.gradients[k]);
-        distance(self.engine, self.network, k, pass, d);
+        if let Some(gradient) = self.theta.first_mut() {
+            self.machine.0.correlate(T::one(), &pass.z, back, gradient);
+        }
     }
 }

@@ -1,11 +1,7 @@
 //! The settings of LB-FB.
 
-use super::constraint::Constraint;
-use super::descent::Mu;
-use super::optimiser::Metric;
-use crate::named::named;
-use crate::network::Network;
-use crate::{Error, Result};
+use super::{Constraint, Metric, Mu};
+use crate::{Result, named::named, network::Network};
 
 named! {
     /// Where the auxiliary variables `u` of a sample start at a visit.
@@ -19,7 +15,7 @@ named! {
 
 named! {
     /// The order in which the blocks take their steps.
-    pub enum Order ("order") {
+    pub enum BlockOrder ("order") {
         /// From the last layer to the first, so that the error of the output reaches every layer.
         ///
         /// `theta_K, u_{K-1}, theta_{K-1}, ..., theta_0`.
@@ -67,7 +63,7 @@ pub struct Options {
     /// How `u` starts.
     pub auxiliary: Auxiliary,
     /// The order of the blocks.
-    pub order: Order,
+    pub order: BlockOrder,
     /// The metric of the parameter blocks: Euclidean, or the Gauss-Newton matrix or its diagonal.
     pub metric: Metric,
     /// Whether the layers share a step.
@@ -87,7 +83,7 @@ impl Options {
     pub const PAPER: Self = Self {
         mu: Mu { start: 1.0, schedule: super::Schedule::Constant },
         auxiliary: Auxiliary::Persistent,
-        order: Order::Simultaneous,
+        order: BlockOrder::Simultaneous,
         metric: Metric::Euclidean,
         theta_steps: ThetaSteps::Global,
         u_step: UStep::Backtracked,
@@ -96,46 +92,24 @@ impl Options {
     };
 
     /// Checks that the options are in range, fit each other, and fit the network.
-    ///
-    /// # Errors
-    /// When they are not, or do not.
     pub fn validate(&self, network: &Network<f32>) -> Result<()> {
         self.mu.validate()?;
-        if self.inner == 0 {
-            return Err(Error::invalid("at least one inner iteration per batch is needed"));
-        }
+        refuse!(self.inner == 0 => "at least one inner iteration per batch is needed");
         let plain = network.is_plain() && network.step_scale <= 1.0;
-        if !plain || network.learns_activations() || self.constraint.tied {
-            return Err(Error::invalid(
-                "backtracking is for the paper's network: momentum, bounds, long steps, learned activations and tied \
-                 layers need a rate",
-            ));
+        refuse!(!plain || network.learns_activations() || self.constraint.tied =>
+            "backtracking is for the paper's network: momentum, bounds, long steps, learned activations and tied \
+             layers need a rate");
+        refuse!(self.metric == Metric::Kronecker =>
+            "the Kronecker metric needs a rate: backtracking is not written for it");
+        if self.order != BlockOrder::Simultaneous {
+            return Ok(());
         }
-        if self.metric == Metric::Kronecker {
-            return Err(Error::invalid(
-                "the Kronecker metric needs a rate: backtracking is not written for it",
-            ));
-        }
-        if self.order == Order::Simultaneous {
-            self.validate_simultaneous(network)?;
-        }
-        Ok(())
-    }
-
-    fn validate_simultaneous(&self, network: &Network<f32>) -> Result<()> {
-        if self.metric != Metric::Euclidean {
-            return Err(Error::invalid("simultaneous steps are for the Euclidean metric"));
-        }
+        refuse!(self.metric != Metric::Euclidean => "simultaneous steps are for the Euclidean metric");
         let depth = network.architecture().depth;
-        if self.auxiliary == Auxiliary::Anchored && self.inner < depth {
-            return Err(Error::invalid(format!(
-                "simultaneous steps from anchored u train only the last {} of {} operators: where u starts at the forward \
-                 pass every penalty is at its minimum, and each iteration carries the error one layer down; keep u \
-                 (persistent), take {depth} inner iterations, or choose the sweep",
-                self.inner,
-                depth + 1
-            )));
-        }
+        refuse!(self.auxiliary == Auxiliary::Anchored && self.inner < depth =>
+            "simultaneous steps from anchored u train only the last {} of {} operators: where u starts at the \
+             forward pass every penalty is at its minimum, and each iteration carries the error one layer down; \
+             keep u (persistent), take {depth} inner iterations, or choose the sweep", self.inner, depth + 1);
         Ok(())
     }
 }
@@ -145,8 +119,8 @@ impl std::fmt::Display for Options {
         let Options { mu, auxiliary, order, metric, theta_steps, u_step, inner, constraint } = *self;
         write!(f, "lifted Bregman, {mu}, u {auxiliary}, ")?;
         match order {
-            Order::Simultaneous => write!(f, "simultaneous steps by backtracking")?,
-            Order::Sweep => {
+            BlockOrder::Simultaneous => write!(f, "simultaneous steps by backtracking")?,
+            BlockOrder::Sweep => {
                 let steps = match theta_steps {
                     ThetaSteps::Layer => "",
                     ThetaSteps::Global => " with one step for all layers",

@@ -1,14 +1,8 @@
 //! One training, from its configuration to a trained network: what every front end runs.
 
-use super::checkpoint::Checkpoint;
-use super::driver::{EpochRecord, Go, Observer, Progress, train};
-use super::setup::Config;
-use super::trainer::{Snapshot, Trainer};
-use crate::dataset::Patches;
-use crate::engine::Engine;
+use super::{Checkpoint, Config, EpochRecord, Go, Observer, Progress, Snapshot, Trainer, train};
 use crate::model::{Model, Provenance};
-use crate::network::Network;
-use crate::{Error, Result};
+use crate::{Result, dataset::Patches, engine::Engine, network::Network};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,9 +57,6 @@ pub enum Ended {
 
 impl<'a> Session<'a> {
     /// A training of `network`, that of [`Config::network`], on `patches`, from the start.
-    ///
-    /// # Errors
-    /// When the method of the configuration cannot train the network.
     pub fn new(config: &'a Config, network: Network<f32>, patches: &'a Patches) -> Result<Self> {
         let trainer = config.trainer(&network, patches.len())?;
         Ok(Self::with_trainer(config, network, patches, trainer))
@@ -82,13 +73,10 @@ impl<'a> Session<'a> {
     }
 
     /// Continues from a checkpoint, to the same bits as if it had never been stopped.
-    ///
-    /// # Errors
-    /// When the checkpoint is of another trainer or network; then this session is of no use any more.
+    /// Fails when the checkpoint is of another trainer or network; then this session is of no use any more.
     pub fn resume(&mut self, checkpoint: Checkpoint) -> Result<()> {
-        if checkpoint.network.architecture() != self.network.architecture() {
-            return Err(Error::invalid("the checkpoint is of another network"));
-        }
+        refuse!(checkpoint.network.architecture() != self.network.architecture() =>
+            "the checkpoint is of another network");
         self.trainer.restore(&checkpoint.state)?;
         (self.network, self.record) = (checkpoint.network, checkpoint.record);
         Ok(())
@@ -101,9 +89,7 @@ impl<'a> Session<'a> {
     }
 
     /// Trains to the end, or until the observer stops it.
-    ///
-    /// # Errors
-    /// When the training diverges ([`Error::Diverged`]), the observer fails, or a checkpoint cannot be written.
+    /// Fails when the training [diverges](crate::Error::Diverged), the observer fails, or a checkpoint cannot be written.
     pub fn run(&mut self, engine: &dyn Engine<f32>, observer: &mut dyn Observer) -> Result<Ended> {
         let first = self.record.clone();
         let plan = &self.config.plan;

@@ -1,11 +1,7 @@
 //! What every trainer is: something that improves a network by one mini-batch.
 
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
-use crate::{Error, Result};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::{Error, Result, engine::Engine, field::Field, network::Network};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A mini-batch: samples with their indices in the training set.
 #[derive(Debug)]
@@ -42,9 +38,6 @@ pub trait Trainer {
     fn describe(&self) -> String;
 
     /// Improves `network` by one batch; `progress` in `[0, 1[` is the share of the training that is done.
-    ///
-    /// # Errors
-    /// When the batch does not fit the network.
     fn step(
         &mut self,
         engine: &dyn Engine<f32>,
@@ -56,10 +49,7 @@ pub trait Trainer {
     /// Everything that the next step depends on beside the network, for a checkpoint.
     fn save(&self, state: &mut Snapshot);
 
-    /// Continues from [`Trainer::save`].
-    ///
-    /// # Errors
-    /// When the snapshot is of another trainer or another network.
+    /// Continues from [`Trainer::save`]. Fails when the snapshot is of another trainer or another network.
     fn restore(&mut self, state: &Snapshot) -> Result<()>;
 }
 
@@ -88,46 +78,25 @@ impl Snapshot {
         self.scalars.insert(name.into(), value);
     }
 
-    /// The array `name`.
-    ///
-    /// # Errors
-    /// When it is missing.
-    pub fn array(&self, name: &str) -> Result<&[f32]> {
-        self.entry(name).map(|values| values.as_slice())
+    /// The array `name`; a clone of it shares its numbers.
+    pub fn array(&self, name: &str) -> Result<&Arc<Vec<f32>>> {
+        self.arrays.get(name).ok_or_else(|| missing(name))
     }
 
-    /// The array `name`, without a copy.
-    ///
-    /// # Errors
-    /// When it is missing.
-    pub fn shared(&self, name: &str) -> Result<Arc<Vec<f32>>> {
-        self.entry(name).cloned()
-    }
-
-    fn entry(&self, name: &str) -> Result<&Arc<Vec<f32>>> {
-        let missing = || Error::invalid(format!("the checkpoint has no {name}: it is of another trainer"));
-        self.arrays.get(name).ok_or_else(missing)
-    }
-
-    /// Copies the array `name` into `values`.
-    ///
-    /// # Errors
-    /// When it is missing or of another length.
+    /// Copies the array `name` into `values`. Fails when it is missing or of another length.
     pub fn get(&self, name: &str, values: &mut [f32]) -> Result<()> {
         let kept = self.array(name)?;
-        if kept.len() != values.len() {
-            return Err(Error::invalid(format!("the checkpoint's {name} is of another network")));
-        }
+        refuse!(kept.len() != values.len() => "the checkpoint's {name} is of another network");
         values.copy_from_slice(kept);
         Ok(())
     }
 
     /// The number `name`.
-    ///
-    /// # Errors
-    /// When it is missing.
     pub fn scalar(&self, name: &str) -> Result<f64> {
-        let value = self.scalars.get(name).copied();
-        value.ok_or_else(|| Error::invalid(format!("the checkpoint has no {name}: it is of another trainer")))
+        self.scalars.get(name).copied().ok_or_else(|| missing(name))
     }
+}
+
+fn missing(name: &str) -> Error {
+    invalid!("the checkpoint has no {name}: it is of another trainer")
 }

@@ -2,18 +2,18 @@
 
 use proxlift::Result;
 use proxlift::engine::{Engine, Gradients, ReverseRule};
-use proxlift::network::Network;
-use proxlift::training::{Batch, Report, Snapshot, TrackedNorms, Trainer};
+use proxlift::network::{Network, Norms};
+use proxlift::training::{Batch, Report, Snapshot, Trainer};
 
 /// `theta <- theta - rate sign(gradient)`.
 pub struct SignDescent {
     rate: f32,
-    norms: TrackedNorms,
+    norms: Norms<f32>,
 }
 
 impl SignDescent {
     pub fn new(network: &Network<f32>, rate: f32, seed: u64) -> Self {
-        Self { rate, norms: TrackedNorms::new(network, seed) }
+        Self { rate, norms: Norms::new(network, seed) }
     }
 }
 

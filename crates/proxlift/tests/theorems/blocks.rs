@@ -27,8 +27,8 @@ fn the_penalty_is_at_least_half_the_squared_distance() {
         for (lambda, equal) in [(0.2, false), (1e6, true)] {
             let net = network(architecture, lambda);
             let mut lifted = lifted_at_random(&network(architecture, 0.2), 3);
-            lifted.refresh(&Reference, &net);
-            let energy = lifted.energy(&Reference, &net, MU);
+            lifted.refresh((&Reference, &net));
+            let energy = lifted.energy((&Reference, &net), MU);
             for k in 1..architecture.depth {
                 let mut s = lifted.v[k].clone();
                 Reference.activate(net.layer(k), &lifted.v[k], &mut s);
@@ -87,7 +87,7 @@ fn half_steps_in_u_always_lower_the_energy() {
         let net = network(architecture, 0.2);
         for seed in 0..5 {
             let mut lifted = lifted_at_random(&net, 1000 * seed);
-            let mut energy = lifted.energy(&Reference, &net, MU).total();
+            let mut energy = lifted.energy((&Reference, &net), MU).total();
             for k in (1..architecture.depth).rev() {
                 let constant = lipschitz(&net, k);
                 // 1 + mu ||L_K||^2 stays below 2 / gamma = 4 for weights of this size.

@@ -8,8 +8,8 @@ fn at_the_forward_pass_the_penalties_vanish_and_the_energy_is_the_loss() {
         let net = network(architecture, 0.2);
         let (z, x) = (images(&net, 1), images(&net, 2));
         let mut lifted = Lifted::new(&net, z.clone(), x.clone()).unwrap();
-        lifted.anchor(&Reference, &net);
-        let energy = lifted.energy(&Reference, &net, MU);
+        lifted.anchor((&Reference, &net));
+        let energy = lifted.energy((&Reference, &net), MU);
         assert_eq!(energy.penalties.len(), architecture.depth - 1);
         assert!(energy.penalties.iter().flatten().all(|penalty| penalty.abs() < 1e-15), "{energy:?}");
 
@@ -35,8 +35,8 @@ fn check_theta(net: &Network<f64>, start: &Lifted<f64>, gradients: &Gradients<f6
         let f = |weights: &[f64]| {
             let moved = with_theta(net, k, weights);
             let mut lifted = start.clone();
-            lifted.refresh(&Reference, &moved);
-            lifted.energy(&Reference, &moved, MU).total()
+            lifted.refresh((&Reference, &moved));
+            lifted.energy((&Reference, &moved), MU).total()
         };
         let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
         assert!(mismatch < tolerance, "{:?} theta_{k}: {mismatch:e}", net.architecture());
@@ -50,7 +50,7 @@ fn the_gradients_of_every_block_are_those_of_finite_differences() {
         let mut lifted = lifted_at_random(&net, 3);
         let start = lifted.clone();
         let mut gradients = Gradients::zeros(&net, SAMPLES);
-        lifted.theta_gradients(&Reference, &net, MU, &mut gradients.theta);
+        lifted.theta_gradients((&Reference, &net), MU, &mut gradients.theta);
         check_theta(&net, &start, &gradients, 1e-7);
         for k in 1..architecture.depth {
             let u = start.u[k].to_planar();
@@ -97,21 +97,21 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
             places.load(&w).unwrap();
             Reference.activate(net.layer(k), &places, &mut lifted.u[k]);
         }
-        lifted.refresh(&Reference, &net);
+        lifted.refresh((&Reference, &net));
         let start = lifted.clone();
         let mut gradients = Gradients::zeros(&net, SAMPLES);
-        lifted.theta_gradients(&Reference, &net, MU, &mut gradients.theta);
+        lifted.theta_gradients((&Reference, &net), MU, &mut gradients.theta);
         check_theta(&net, &start, &gradients, 1e-6);
         let mut by_u = start.u.clone();
-        lifted.u_gradients(&Reference, &net, MU, &mut by_u);
+        lifted.u_gradients((&Reference, &net), MU, &mut by_u);
         for (k, by_u) in by_u.iter().enumerate().skip(1) {
             // df/du is that of E but for psi: q(u) - 1/2 u^2, whose gradient is w - u at u = s(w).
             let u = start.u[k].to_planar();
             let at = |u: &[f64]| {
                 let mut lifted = start.clone();
                 lifted.u[k].load(u).unwrap();
-                lifted.refresh(&Reference, &net);
-                lifted.energy(&Reference, &net, MU).total()
+                lifted.refresh((&Reference, &net));
+                lifted.energy((&Reference, &net), MU).total()
             };
             let pixels = start.z.grid().pixels();
             let inverse = |(i, &u): (usize, &f64)| {
@@ -130,7 +130,7 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
             for (part, gradient) in [&gradient.knots, &gradient.slopes].into_iter().enumerate() {
                 let f = |values: &[f64]| {
                     let moved = with_activation(&net, k - 1, part, values);
-                    start.energy(&Reference, &moved, MU).total()
+                    start.energy((&Reference, &moved), MU).total()
                 };
                 let at = net.activation[k - 1].clone().piecewise_mut().unwrap().parts_mut()[part].to_vec();
                 let mismatch = gradient_mismatch(f, gradient, &at, k as u64);

@@ -79,7 +79,7 @@ fn lifted_at_random(network: &Network<f64>, seed: u64) -> Lifted<f64> {
     for k in 1..lifted.u.len() {
         lifted.u[k].load(&in_the_box(network, seed + 10 + k as u64)).unwrap();
     }
-    lifted.refresh(&Reference, network);
+    lifted.refresh((&Reference, network));
     lifted
 }
 
@@ -87,17 +87,17 @@ fn lifted_at_random(network: &Network<f64>, seed: u64) -> Lifted<f64> {
 fn energy_at(lifted: &Lifted<f64>, network: &Network<f64>, k: usize, u: &[f64]) -> f64 {
     let mut moved = lifted.clone();
     moved.u[k].load(u).unwrap();
-    moved.refresh(&Reference, network);
-    moved.energy(&Reference, network, MU).total()
+    moved.refresh((&Reference, network));
+    moved.energy((&Reference, network), MU).total()
 }
 
 /// `df/du_k` with `u_k` replaced.
 fn u_gradient_at(lifted: &Lifted<f64>, network: &Network<f64>, k: usize, u: &[f64]) -> Vec<f64> {
     let mut moved = lifted.clone();
     moved.u[k].load(u).unwrap();
-    moved.refresh(&Reference, network);
+    moved.refresh((&Reference, network));
     let mut gradients = moved.u.clone();
-    moved.u_gradients(&Reference, network, MU, &mut gradients);
+    moved.u_gradients((&Reference, network), MU, &mut gradients);
     gradients[k].to_planar()
 }
 

@@ -9,17 +9,17 @@ fn minimised(architecture: Architecture, x: Option<Field<f64>>) -> (Network<f64>
     let net = network(architecture, 0.2);
     let x = x.unwrap_or_else(|| images(&net, 2));
     let mut lifted = Lifted::new(&net, images(&net, 1), x).unwrap();
-    lifted.anchor(&Reference, &net);
-    let start = lifted.energy(&Reference, &net, MU).total();
+    lifted.anchor((&Reference, &net));
+    let start = lifted.energy((&Reference, &net), MU).total();
     let last = 1.0 / (1.0 + MU * norm(net.last(), SIDES).powi(2));
     for _ in 0..600 {
         for k in (1..architecture.depth).rev() {
             let gamma = if k + 1 == architecture.depth { last } else { 0.5 };
-            lifted.u_step(&Reference, &net, k, MU, gamma);
-            lifted.refresh(&Reference, &net);
+            lifted.u_step((&Reference, &net), k, MU, gamma);
+            lifted.refresh((&Reference, &net));
         }
     }
-    let energy = lifted.energy(&Reference, &net, MU).total();
+    let energy = lifted.energy((&Reference, &net), MU).total();
     (net, lifted, start, energy)
 }
 
@@ -33,7 +33,7 @@ fn the_minimum_over_u_lies_below_the_loss_and_above_zero() {
         assert!(energy < 0.99 * loss && energy > 0.05 * loss, "{architecture:?}: {energy} from {loss}");
         // It is a minimum: no block moves any more.
         let mut gradients = lifted.u.clone();
-        lifted.u_gradients(&Reference, &net, MU, &mut gradients);
+        lifted.u_gradients((&Reference, &net), MU, &mut gradients);
         for (k, gradient) in gradients.iter().enumerate().skip(1) {
             let u = lifted.u[k].to_planar();
             let mut moved = plus(&u, -0.5, &gradient.to_planar());
@@ -42,7 +42,7 @@ fn the_minimum_over_u_lies_below_the_loss_and_above_zero() {
             assert!(rest < 1e-6, "{architecture:?} u_{k} still moves by {rest:e}");
         }
         // And E is what it is made of: nothing was gained without leaving the forward pass.
-        let terms = lifted.energy(&Reference, &net, MU);
+        let terms = lifted.energy((&Reference, &net), MU);
         assert!(terms.penalties.iter().flatten().sum::<f64>() > 1e-3 * loss);
         assert!(terms.data.iter().sum::<f64>() < loss);
     }
@@ -61,8 +61,8 @@ fn where_the_loss_is_zero_the_minimum_is_zero_and_the_forward_pass_attains_it() 
             let mut elsewhere = lifted_at_random(&net, 50 * seed);
             elsewhere.x = output.clone();
             elsewhere.z = lifted.z.clone();
-            elsewhere.refresh(&Reference, &net);
-            assert!(elsewhere.energy(&Reference, &net, MU).total() > 0.1);
+            elsewhere.refresh((&Reference, &net));
+            assert!(elsewhere.energy((&Reference, &net), MU).total() > 0.1);
         }
     }
 }
@@ -103,14 +103,14 @@ fn the_energy_is_not_convex_in_theta() {
         let net = network(architecture, 0.2);
         let mut lifted = lifted_at_random(&net, 3);
         lifted.z.data_mut().fill(0.0);
-        lifted.refresh(&Reference, &net);
+        lifted.refresh((&Reference, &net));
         let v = lifted.v[2].clone();
         Reference.activate(net.layer(2), &v, &mut lifted.u[2]);
         let at = |factor: f64| {
             let weights: Vec<f64> = net.theta[2].weights().iter().map(|w| factor * w).collect();
             let (moved, mut lifted) = (with_theta(&net, 2, &weights), lifted.clone());
-            lifted.refresh(&Reference, &moved);
-            lifted.energy(&Reference, &moved, MU).total()
+            lifted.refresh((&Reference, &moved));
+            lifted.energy((&Reference, &moved), MU).total()
         };
         let [left, middle, right] = [-1.0, 0.0, 1.0].map(at);
         assert!((left - right).abs() < 1e-12 * right && middle > right + 1e-3, "{left}, {middle}, {right}");

@@ -12,20 +12,20 @@ fn the_lifted_pass_is_one_reverse_sweep_of_unit_forward_backward_steps() {
         Reference.training_pass(&net, ReverseRule::Lifted { mu: MU }, &z, &x, &mut pass).unwrap();
 
         let mut lifted = Lifted::new(&net, z, x).unwrap();
-        lifted.anchor(&Reference, &net);
+        lifted.anchor((&Reference, &net));
         // theta_K, then u_{K-1}, theta_{K-1}, ..., u_1, theta_1 and theta_0, each with what is not yet updated at the
         // forward pass; `v` and `r` stay there too.
         let mut sweep = pass.theta.clone();
         let mut now = pass.theta.clone();
-        lifted.theta_gradients(&Reference, &net, MU, &mut now);
+        lifted.theta_gradients((&Reference, &net), MU, &mut now);
         sweep[depth] = now[depth].clone();
         for k in (1..depth).rev() {
             let mut gradients = lifted.u.clone();
-            lifted.u_gradients(&Reference, &net, MU, &mut gradients);
+            lifted.u_gradients((&Reference, &net), MU, &mut gradients);
             let mut u = plus(&lifted.u[k].to_planar(), -1.0, &gradients[k].to_planar());
             clip_to_box(&net, &mut u);
             lifted.u[k].load(&u).unwrap();
-            lifted.theta_gradients(&Reference, &net, MU, &mut now);
+            lifted.theta_gradients((&Reference, &net), MU, &mut now);
             sweep[k] = now[k].clone();
         }
         sweep[0] = now[0].clone();

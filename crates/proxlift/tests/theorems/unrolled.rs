@@ -125,3 +125,23 @@ fn a_bounded_network_solves_the_bounded_problem() {
         assert!(unrolled(&Reference, &net, &z).iter().all(|x| (0.0..=1.0).contains(x)));
     }
 }
+
+#[test]
+fn the_acceleration_keeps_the_product_of_its_steps_and_lengthens_the_dual_one() {
+    let steps: Vec<f64> = (1..20).map(|k| Unrolling::ChambollePockAccelerated.step(k)).collect();
+    assert!(steps.windows(2).all(|pair| pair[1] > pair[0]) && steps[0] == 1.0);
+    for k in 2..20 {
+        let momentum = Unrolling::ChambollePockAccelerated.layer_memory::<f64>(k);
+        let primal = 1.0 / momentum.memory - 1.0;
+        assert!((primal * steps[k - 1] - 1.0).abs() < 1e-12);
+        assert!((momentum.extrapolation - steps[k - 2] / steps[k - 1]).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn the_first_layer_remembers_nothing() {
+    use Unrolling::*;
+    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
+        assert_eq!(unrolling.layer_memory::<f64>(1), proxlift::network::LayerMemory::default());
+    }
+}

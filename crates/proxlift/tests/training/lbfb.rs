@@ -56,9 +56,9 @@ fn options_that_contradict_each_other_are_refused() {
     for (options, word) in [
         (Options { mu: Mu::constant(0.0), ..SWEEP }, "mu"),
         (Options { inner: 0, ..SWEEP }, "inner"),
-        (Options { order: Order::Simultaneous, metric: Metric::Diagonal, ..SWEEP }, "Euclidean"),
-        (Options { order: Order::Simultaneous, ..SWEEP }, "only the last 1 of 6 operators"),
-        (Options { order: Order::Simultaneous, inner: 4, ..SWEEP }, "only the last 4 of 6 operators"),
+        (Options { order: BlockOrder::Simultaneous, metric: Metric::Diagonal, ..SWEEP }, "Euclidean"),
+        (Options { order: BlockOrder::Simultaneous, ..SWEEP }, "only the last 1 of 6 operators"),
+        (Options { order: BlockOrder::Simultaneous, inner: 4, ..SWEEP }, "only the last 4 of 6 operators"),
         (Options { metric: Metric::Kronecker, ..SWEEP }, "Kronecker"),
     ] {
         let error = LbFb::new(&network(), options, SAMPLES, 1).err().expect("refused").to_string();

@@ -1,7 +1,9 @@
 //! What the trainers promise, on one small batch: norms that are right from the first step on, an energy that falls,
 //! majorants that hold, parameters that all move.
 
+mod backtracking;
 mod energy;
+mod kronecker;
 mod lbfb;
 mod majorants;
 mod norms;
@@ -12,8 +14,8 @@ use proxlift::field::Field;
 use proxlift::network::{Architecture, Network};
 use proxlift::random::{Purpose, stream, unit};
 use proxlift::training::{
-    Auxiliary, Batch, Constraint, Descent, GradientDescent, LbFb, Metric, Mu, Options, Order, Rate, Rule,
-    Schedule, Snapshot, ThetaSteps, Trainer, UStep,
+    Auxiliary, Batch, BlockOrder, Constraint, Descent, GradientDescent, LbFb, Metric, Mu, Options, Rate,
+    Rule, Schedule, Snapshot, ThetaSteps, Trainer, UStep,
 };
 
 const SAMPLES: usize = 6;
@@ -46,7 +48,7 @@ fn batch() -> Batch {
 const SWEEP: Options = Options {
     mu: Mu { start: 1.0, schedule: Schedule::Constant },
     auxiliary: Auxiliary::Anchored,
-    order: Order::Sweep,
+    order: BlockOrder::Sweep,
     metric: Metric::Euclidean,
     theta_steps: ThetaSteps::Layer,
     u_step: UStep::Closed,

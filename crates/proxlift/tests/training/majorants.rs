@@ -39,22 +39,22 @@ impl Twin {
             let u = &mut self.lifted.u[k].data_mut()[s * length..][..length];
             u.iter_mut().zip(kept).for_each(|(u, kept)| *u = f64::from(*kept));
         }
-        self.lifted.refresh(&Reference, &self.network);
+        self.lifted.refresh((&Reference, &self.network));
     }
 
     fn energy(&self) -> f64 {
-        self.lifted.energy(&Reference, &self.network, self.mu).total()
+        self.lifted.energy((&Reference, &self.network), self.mu).total()
     }
 
     fn theta_gradients(&mut self) -> Vec<Vec<f64>> {
         let mut gradients = self.network.theta.clone();
-        self.lifted.theta_gradients(&Reference, &self.network, self.mu, &mut gradients);
+        self.lifted.theta_gradients((&Reference, &self.network), self.mu, &mut gradients);
         gradients.iter().map(|gradient| gradient.weights().to_vec()).collect()
     }
 
     fn u_gradients(&mut self) -> Vec<Vec<f64>> {
         let mut gradients = self.lifted.u.clone();
-        self.lifted.u_gradients(&Reference, &self.network, self.mu, &mut gradients);
+        self.lifted.u_gradients((&Reference, &self.network), self.mu, &mut gradients);
         gradients.iter().map(|gradient| gradient.data().to_vec()).collect()
     }
 
@@ -73,7 +73,7 @@ impl Twin {
                 *w = f64::from(*after);
             }
         }
-        self.lifted.refresh(&Reference, &self.network);
+        self.lifted.refresh((&Reference, &self.network));
         assert!(
             size > 0.0 && distance < 1e-3 * size + 1e-6,
             "{what}: off the gradient by {distance} of {size}"

@@ -5,7 +5,7 @@ use proxlift::engine::Engine;
 use proxlift::image::Channels;
 use proxlift::laws::max_relative_difference;
 use proxlift::model::BuiltIn;
-use proxlift::network::Unrolling;
+use proxlift::network::{STEP, Unrolling};
 use proxlift::operator::{
     Convolution, Filters, LinearOperator, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
@@ -191,4 +191,34 @@ fn a_shipped_model_is_as_good_after_a_batch_at_hardly_any_rate() {
     assert_on_target(&network, "a shipped model");
     let off = max_relative_difference(&denoised(&network), &denoised(&shipped));
     assert!(off < 2e-3, "the picture changed by {off:.1e}");
+}
+
+#[test]
+fn every_step_is_below_two_on_any_image_and_above_the_paper_s_on_small_ones() {
+    for (kernel, channels) in [(3, 1), (5, 1), (3, 3)] {
+        let architecture = Architecture { depth: 4, features: 6, kernel, channels };
+        let network = Network::<f64>::glorot(architecture, 0.1, 3).unwrap();
+        for k in 1..4 {
+            let bound = convolution_norm_bound(&network.theta[k], 256).unwrap().upper;
+            let tau = network.tau[k - 1];
+            assert!(tau * bound * bound < 1.99, "kernel {kernel}: {}", tau * bound * bound);
+            let op = Convolution::new(&network.theta[k], SQUARE, SQUARE).unwrap();
+            let params = NormParams { tolerance: 1e-4, max_iterations: 300, ..NormParams::default() };
+            let norm = spectral_norm(&op, &mut PowerState::new(&op, 1), &params).norm;
+            let product = tau * norm * norm;
+            assert!((1.6..STEP + 0.01).contains(&product), "kernel {kernel}: {product}");
+        }
+    }
+}
+
+#[test]
+fn an_overstep_lengthens_every_step_by_as_much() {
+    let architecture = Architecture { depth: 4, features: 3, kernel: 3, channels: 1 };
+    let network = Network::<f64>::glorot(architecture, 0.1, 5).unwrap();
+    for unrolling in [Unrolling::DualForwardBackward, Unrolling::ChambollePockAccelerated] {
+        let [one, six] = [1.0, 6.0].map(|step_scale| network.clone().unrolled(unrolling, step_scale, 1));
+        let ratios = six.tau.iter().zip(&one.tau).map(|(six, one)| six / one);
+        assert!(ratios.into_iter().all(|ratio| (ratio - 6.0).abs() < 1e-12));
+        assert_eq!(six.cast::<f32>().step_scale, 6.0);
+    }
 }

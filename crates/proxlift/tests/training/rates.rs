@@ -2,6 +2,8 @@
 
 use super::*;
 use proxlift::network::Unrolling;
+use proxlift::training::{Trial, best_trial, search_rates};
+use proxlift::{Error, Result};
 
 /// A trainer without momentum.
 fn trainer(network: &Network<f32>, rule: Rule, metric: Metric, start: f64) -> GradientDescent {
@@ -98,7 +100,7 @@ fn every_parameter_moves_in_every_rule_and_metric() {
 fn every_filter_moves_in_every_order_of_blocks_that_is_accepted() {
     let (engine, batch) = (Cpu::new(), batch());
     let (mut accepted, mut refused) = (0, 0);
-    let orders = [Order::Sweep, Order::Simultaneous];
+    let orders = [BlockOrder::Sweep, BlockOrder::Simultaneous];
     let metrics = [Metric::Euclidean, Metric::Diagonal, Metric::GaussNewton];
     let u_steps = [UStep::Closed, UStep::Backtracked, UStep::Minimiser];
     for (order, metric) in orders.into_iter().flat_map(|order| metrics.map(|metric| (order, metric))) {
@@ -115,7 +117,7 @@ fn every_filter_moves_in_every_order_of_blocks_that_is_accepted() {
                 accepted += 1;
                 let mut network = start.clone();
                 // Where u is kept and all blocks move at once, the error takes a batch for each layer.
-                let steps = if order == Order::Simultaneous { DEPTH + 1 } else { 1 };
+                let steps = if order == BlockOrder::Simultaneous { DEPTH + 1 } else { 1 };
                 (0..steps).for_each(|_| drop(trainer.step(&engine, &mut network, &batch, 0.0).unwrap()));
                 for (k, (after, before)) in network.theta.iter().zip(&start.theta).enumerate() {
                     assert!(after != before, "{options}: theta_{k} stands still after {steps} batches");
@@ -124,4 +126,44 @@ fn every_filter_moves_in_every_order_of_blocks_that_is_accepted() {
         }
     }
     assert!(accepted > 50 && refused > 20, "{accepted} settings accepted, {refused} refused");
+}
+
+fn outcome(rate: f64) -> Result<Option<(f64, f64)>> {
+    if rate > 1.0 { Err(Error::Diverged { epoch: 1 }) } else { Ok(Some(((rate - 0.3).abs(), 1.0))) }
+}
+
+#[test]
+fn the_least_loss_wins_and_a_rate_that_diverges_does_not_end_the_search() {
+    let trials = search_rates(&[2.0, 0.1, 0.4, 1.0], vec![], outcome, |_| Ok(())).unwrap().unwrap();
+    assert_eq!(trials.iter().map(|t| t.rate).collect::<Vec<_>>(), [2.0, 0.1, 0.4, 1.0]);
+    assert_eq!((trials[0].loss, best_trial(&trials).unwrap().rate), (None, 0.4));
+    assert!(best_trial(&trials[..1]).unwrap_err().to_string().contains("every rate"));
+}
+
+#[test]
+fn a_rate_that_is_done_is_not_tried_again_and_a_stop_is_not_a_trial() {
+    let mut kept = Vec::new();
+    let stop_at = |rate| if rate == 0.4 { Ok(None) } else { outcome(rate) };
+    let keep = |trials: &[Trial]| {
+        kept = trials.to_vec();
+        Ok(())
+    };
+    assert_eq!(search_rates(&[0.1, 0.4, 1.0], vec![], stop_at, keep).unwrap(), None);
+    assert_eq!(kept.len(), 1);
+    let mut tried = Vec::new();
+    let count = |rate| {
+        tried.push(rate);
+        outcome(rate)
+    };
+    let trials = search_rates(&[0.1, 0.4, 1.0], kept, count, |_| Ok(())).unwrap().unwrap();
+    assert_eq!((trials.len(), tried), (3, vec![0.4, 1.0]));
+}
+
+#[test]
+fn a_cosine_falls_from_the_start_to_zero() {
+    let rate = Rate { start: 2.0, schedule: Schedule::Cosine };
+    assert_eq!(rate.at(0.0), 2.0);
+    assert!((rate.at(0.5) - 1.0).abs() < 1e-15);
+    assert!(rate.at(1.0).abs() < 1e-15);
+    assert_eq!(Rate { start: 2.0, schedule: Schedule::Constant }.at(0.7), 2.0);
 }

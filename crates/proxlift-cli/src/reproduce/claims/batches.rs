@@ -1,61 +1,50 @@
 //! The trade-off between the batch size, the epochs and the time.
 
-use super::super::html::table;
-use super::super::plan::Method;
-use super::super::sections::Material;
-use super::{Claim, all_or_some, slug};
+use super::super::report::Material;
+use super::super::runs::{Experiment, Method};
+use super::{Finding, Verdict};
+use crate::html::table;
+use maud::html;
 use serde_json::json;
 
 /// Rank correlation from which an order counts as one.
 const ORDERED: f64 = 0.7;
 
+pub fn rule() -> String {
+    format!(
+        "The paper: “using bigger batch sizes leads to slower convergence”, smaller ones seem “to enable better \
+         optimization”, but all epochs take “longer runtime with very small batch sizes”. It holds if the loss after all \
+         epochs grows with the batch size and the time falls with it (rank correlations of +{ORDERED} and −{ORDERED} or \
+         beyond); mixed if one of both does. On a GPU, as in the paper, small batches leave most of the machine idle; on \
+         one thread of a processor they need not."
+    )
+}
+
 /// Larger batches end higher, smaller ones take longer.
-pub fn trade_off(all: &Material<'_>, method: Method) -> Claim {
-    let courses: Vec<_> = all
-        .scale
-        .batches
-        .iter()
-        .map(|&size| (size as f64, all.results.batch(method, size)))
-        .filter(|(_, course)| !course.points.is_empty())
-        .collect();
-    let sizes: Vec<f64> = courses.iter().map(|(size, _)| *size).collect();
-    let losses: Vec<f64> = courses.iter().map(|(_, course)| course.final_loss()).collect();
-    let times: Vec<f64> = courses.iter().map(|(_, course)| course.seconds()).collect();
+pub fn trade_off(all: &Material<'_>, method: Method) -> Finding {
+    let (mut sizes, mut losses, mut times, mut rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for &size in all.scale.batches {
+        let course = all.results.course(method, Experiment::Batch(size));
+        if !course.points.is_empty() {
+            let (loss, time) = (course.final_loss(), course.seconds());
+            rows.push(vec![size.to_string(), format!("{loss:.3}"), format!("{time:.1} s")]);
+            sizes.push(size as f64);
+            losses.push(loss);
+            times.push(time);
+        }
+    }
     let (by_loss, by_time) = (kendall(&sizes, &losses), kendall(&sizes, &times));
-    let tests = match by_loss.zip(by_time) {
-        Some((loss, time)) => vec![loss >= ORDERED, time <= -ORDERED],
-        None => Vec::new(),
-    };
-    let rows: Vec<Vec<String>> = courses
-        .iter()
-        .map(|(size, course)| {
-            vec![
-                size.to_string(),
-                format!("{:.3}", course.final_loss()),
-                format!("{:.1} s", course.seconds()),
-            ]
-        })
-        .collect();
+    let tests = by_loss.zip(by_time).map(|(loss, time)| [loss >= ORDERED, time <= -ORDERED]);
     let show = |tau: Option<f64>| tau.map_or("–".into(), |tau| format!("{tau:+.2}"));
-    let evidence = format!(
-        "<p>Kendall's rank correlation of the batch size with the loss at the end: {}, with the time of all epochs: \
-         {}.</p>\n{}",
-        show(by_loss),
-        show(by_time),
-        table(&["batch size", "loss at the end", "time, one thread"], &rows)
-    );
-    Claim {
-        id: format!("batches-{}", slug(method)),
-        statement: format!("{}: batch size trades epochs against time", method.label()),
-        rule: format!(
-            "The paper: “using bigger batch sizes leads to slower convergence”, smaller ones seem “to enable better \
-             optimization”, but all epochs take “longer runtime with very small batch sizes”. It holds if the loss after \
-             all epochs grows with the batch size and the time falls with it (rank correlations of +{ORDERED} and \
-             −{ORDERED} or beyond); mixed if one of both does. On a GPU, as in the paper, small batches leave most of the \
-             machine idle; on one thread of a processor they need not."
-        ),
-        verdict: all_or_some(&tests),
-        evidence,
+    Finding {
+        verdict: Verdict::all_or_some(tests.as_ref().map_or(&[], |tests| &tests[..])),
+        evidence: html! {
+            p {
+                "Kendall's rank correlation of the batch size with the loss at the end: " (show(by_loss))
+                ", with the time of all epochs: " (show(by_time)) "."
+            }
+            (table(&["batch size", "loss at the end", "time, one thread"], &rows))
+        },
         numbers: json!({
             "sizes": sizes, "final_losses": losses, "seconds": times, "tau_loss": by_loss, "tau_seconds": by_time,
         }),
@@ -64,21 +53,14 @@ pub fn trade_off(all: &Material<'_>, method: Method) -> Claim {
 
 /// Kendall's tau: the share of pairs in the same order, less that of pairs in the opposite one.
 fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (mut sum, mut pairs) = (0.0, 0.0_f64);
-    for i in 0..a.len() {
-        for j in 0..i {
-            let product = (a[i] - a[j]) * (b[i] - b[j]);
-            sum += if product > 0.0 {
-                1.0
-            } else if product < 0.0 {
-                -1.0
-            } else {
-                0.0
-            };
-            pairs += 1.0;
-        }
-    }
-    (pairs > 0.0).then(|| sum / pairs)
+    let pairs = (0..a.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let orders = pairs.map(|(i, j)| match (a[i] - a[j]) * (b[i] - b[j]) {
+        product if product > 0.0 => 1.0,
+        product if product < 0.0 => -1.0,
+        _ => 0.0,
+    });
+    let count = orders.clone().count();
+    (count > 0).then(|| orders.sum::<f64>() / count as f64)
 }
 
 #[cfg(test)]

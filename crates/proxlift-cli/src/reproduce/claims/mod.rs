@@ -5,93 +5,127 @@ mod convergence;
 mod energy;
 mod robustness;
 
-use super::html::{Verdict, table};
-use super::plan::Method;
-use super::sections::{Material, Section};
-use anyhow::Result;
+use super::report::{Material, Section, links};
+use super::runs::Method;
+use crate::html::table;
 use maud::{Markup, html};
+use proxlift::Result;
+use robustness::Robustness;
 use serde_json::{Value, json};
 
-/// A statement, what the data say of it, and the numbers.
-pub struct Claim {
-    /// Where links lead.
-    pub id: String,
-    /// What is claimed.
-    pub statement: String,
-    /// By whom, and where the line between the verdicts is.
-    pub rule: String,
-    /// What the data say.
-    pub verdict: Verdict,
-    /// The evidence, as HTML.
-    pub evidence: String,
-    /// The evidence, for programs.
-    pub numbers: Value,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Holds,
+    Mixed,
+    DoesNotHold,
+    NoData,
+}
+
+impl Verdict {
+    /// All, some or none of several tests.
+    fn all_or_some(tests: &[bool]) -> Self {
+        match tests.iter().filter(|test| **test).count() {
+            _ if tests.is_empty() => Self::NoData,
+            0 => Self::DoesNotHold,
+            n if n == tests.len() => Self::Holds,
+            _ => Self::Mixed,
+        }
+    }
+
+    fn badge(self) -> Markup {
+        let (class, words) = match self {
+            Self::Holds => ("yes", "holds"),
+            Self::Mixed => ("part", "mixed"),
+            Self::DoesNotHold => ("no", "does not hold"),
+            Self::NoData => ("none", "no data"),
+        };
+        html! { span.badge.(class) { (words) } }
+    }
+}
+
+/// What the data say of a claim: for the reader, and for programs.
+pub struct Finding {
+    verdict: Verdict,
+    evidence: Markup,
+    numbers: Value,
+}
+
+/// Where links lead, what is claimed, by whom and where the line between the verdicts is, and what the data say.
+type Claim = (String, String, String, Finding);
+
+fn claims(all: &Material<'_>, robustness: &Robustness, method: Method) -> Result<Vec<Claim>> {
+    let (slug, who) = (method.slug(), method.label());
+    let claim = |id: &str, statement: String, rule: String, finding: Finding| {
+        (id.replacen('*', slug, 1), statement, rule, finding)
+    };
+    let fewer_epochs = |id: &str, baseline: Method| {
+        let statement = format!("{who} needs fewer epochs than {}", baseline.label());
+        let finding = convergence::fewer_epochs(all, method, baseline);
+        claim(id, statement, convergence::FEWER_EPOCHS.into(), finding)
+    };
+    Ok(vec![
+        fewer_epochs("fewer-epochs-*-paper", Method::Sgd),
+        fewer_epochs("fewer-epochs-*-wide", Method::SgdWide),
+        claim(
+            "no-oscillation-*",
+            format!("{who} does not oscillate"),
+            convergence::NO_OSCILLATION.into(),
+            convergence::no_oscillation(all, method),
+        ),
+        claim(
+            "depth-*",
+            format!("{who} stays stable in deeper networks"),
+            convergence::stable_with_depth_rule(all.scale),
+            convergence::stable_with_depth(all, method),
+        ),
+        claim(
+            "batches-*",
+            format!("{who}: batch size trades epochs against time"),
+            batches::rule(),
+            batches::trade_off(all, method),
+        ),
+        claim(
+            "energy-*",
+            format!("{who}: E never rises on a batch"),
+            energy::RULE.into(),
+            energy::monotone(all, method)?,
+        ),
+        claim(
+            "robustness-*",
+            format!("Networks trained by {who} are no less robust than those by SGD"),
+            robustness::rule(all.scale),
+            robustness.no_less_than_sgd(all.scale, method),
+        ),
+    ])
 }
 
 /// Judges all claims and writes what is behind them.
-///
-/// # Errors
-/// When a file cannot be read or written.
 pub fn write(all: &Material<'_>) -> Result<Section> {
-    let robustness = robustness::Robustness::measure(all)?;
-    let mut claims = Vec::new();
-    for method in Method::LB_FB {
-        claims.push(convergence::fewer_epochs(all, method, Method::Sgd));
-        claims.push(convergence::fewer_epochs(all, method, Method::SgdWide));
-        claims.push(convergence::no_oscillation(all, method));
-        claims.push(convergence::stable_with_depth(all, method));
-        claims.push(batches::trade_off(all, method));
-        claims.push(energy::monotone(all, method)?);
-        claims.push(robustness.no_less_than_sgd(all, method)?);
-    }
-    let data: Vec<Value> = claims
-        .iter()
-        .map(|c| json!({"claim": c.id, "statement": c.statement, "rule": c.rule, "verdict": c.verdict, "numbers": c.numbers}))
-        .collect();
-    all.folder.figure("claims.json", format!("{:#}\n", json!(data)).as_bytes())?;
-    let overview: Vec<Vec<Markup>> = claims
-        .iter()
-        .map(|c| vec![html! { a href={ "#" (c.id) } { (c.statement) } }, c.verdict.badge()])
-        .collect();
-    let each: String = claims
-        .iter()
-        .map(|c| {
-            format!(
-                "<h3 id=\"{}\">{} {}</h3>\n<p class=\"faint\">{}</p>\n{}",
-                c.id,
-                c.statement,
-                c.verdict.badge().into_string(),
-                c.rule,
-                c.evidence
-            )
-        })
-        .collect();
-    let caution = all.caution();
-    let html = format!(
-        "{caution}<p>The verdicts are computed from the data of this report by the rule below each heading, without a hand \
-         in between. The numbers are in <a href=\"figures/claims.json\">claims.json</a>.</p>\n{}{each}",
-        table(&["claim", "verdict"], &overview)
-    );
-    let held = claims.iter().filter(|c| c.verdict == Verdict::Holds).count();
-    Ok(Section {
-        id: "claims",
-        title: "Claims",
-        short: format!("what the paper says, judged by the data: {held} of {} hold", claims.len()),
-        html,
-    })
-}
-
-/// The form of LB-FB as a part of names and links.
-fn slug(method: Method) -> &'static str {
-    if method == Method::Paper { "paper" } else { "sweep" }
-}
-
-/// All, some or none of several tests.
-pub fn all_or_some(tests: &[bool]) -> Verdict {
-    match (tests.is_empty(), tests.iter().all(|t| *t), tests.iter().any(|t| *t)) {
-        (true, ..) => Verdict::NoData,
-        (_, true, _) => Verdict::Holds,
-        (_, _, true) => Verdict::Mixed,
-        _ => Verdict::DoesNotHold,
-    }
+    let robustness = Robustness::measure(all)?;
+    let [paper, sweep] = Method::LB_FB.map(|method| claims(all, &robustness, method));
+    let claims: Vec<Claim> = paper?.into_iter().chain(sweep?).collect();
+    let data = claims.iter().map(|(id, statement, rule, Finding { verdict, numbers, .. })| {
+        json!({"claim": id, "statement": statement, "rule": rule, "verdict": verdict, "numbers": numbers})
+    });
+    all.folder.json("claims.json", &data.collect::<Vec<_>>())?;
+    let overview = claims.iter().map(|(id, statement, _, finding)| {
+        vec![html! { a href={ "#" (id) } { (statement) } }, finding.verdict.badge()]
+    });
+    let body = html! {
+        (all.caution())
+        p {
+            "The verdicts are computed from the data of this report by the rule below each heading, without a hand in \
+             between. The numbers are in " (links(&["claims.json"])) "."
+        }
+        (table(&["claim", "verdict"], &overview.collect::<Vec<_>>()))
+        @for (id, statement, rule, finding) in &claims {
+            h3 id=(id) { (statement) " " (finding.verdict.badge()) }
+            p.faint { (rule) }
+            (finding.evidence)
+        }
+    };
+    let held = claims.iter().filter(|claim| claim.3.verdict == Verdict::Holds).count();
+    let short = format!("what the paper says, judged by the data: {held} of {} hold", claims.len());
+    Ok(Section { id: "claims", title: "Claims", short, body })
 }

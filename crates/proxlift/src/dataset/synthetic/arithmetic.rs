@@ -1,9 +1,8 @@
 //! Functions with the same bits everywhere: sums and products only, where the system's would differ in the last
 //! digit from one platform to the next.
 
-use rand::Rng;
-
 use crate::random::unit;
+use rand::Rng;
 
 /// `2^x`, to seven digits, for `|x| < 100`.
 pub(super) fn exp2(x: f32) -> f32 {
@@ -44,17 +43,25 @@ pub(super) fn bell(rng: &mut impl Rng) -> f32 {
     (sum - 3.0) * std::f32::consts::SQRT_2
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Random values in `[-1, 1]` on the integer lattice, smoothly interpolated.
+pub(super) fn value_noise(x: f32, y: f32, seed: u32) -> f32 {
+    let (ix, iy) = (floor(x), floor(y));
+    let ease = |t: f32| t * t * (3.0 - 2.0 * t);
+    let (tx, ty) = (ease(x - ix as f32), ease(y - iy as f32));
+    let (ix, iy) = (ix as u32, iy as u32);
+    let row = |iy: u32| {
+        let (a, b) = (lattice(ix, iy, seed), lattice(ix.wrapping_add(1), iy, seed));
+        a + tx * (b - a)
+    };
+    let (top, bottom) = (row(iy), row(iy.wrapping_add(1)));
+    top + ty * (bottom - top)
+}
 
-    #[test]
-    fn approximations_are_close() {
-        for i in -400..400 {
-            let x = i as f32 * 0.0173;
-            assert_eq!(floor(x), x.floor() as i32);
-            assert!((exp2(x) / x.exp2() - 1.0).abs() < 1e-5, "2^{x}");
-            assert!((sine(x) - (std::f32::consts::TAU * x).sin()).abs() < 2e-3, "sine of {x} turns");
-        }
-    }
+/// The random value of a lattice point, in `[-1, 1)`.
+pub(super) fn lattice(x: u32, y: u32, seed: u32) -> f32 {
+    let mut h = x.wrapping_mul(0x85eb_ca6b) ^ y.wrapping_mul(0xc2b2_ae35) ^ seed;
+    h = (h ^ (h >> 15)).wrapping_mul(0x2c1b_3c6d);
+    h = (h ^ (h >> 12)).wrapping_mul(0x297a_2d39);
+    h ^= h >> 15;
+    (h >> 8) as f32 * (1.0 / 8_388_608.0) - 1.0
 }

@@ -1,12 +1,10 @@
 //! One leaf: its place and outline.
 
-use std::ops::Range;
-
-use rand::Rng;
-
 use super::arithmetic::{exp2, log_uniform, range};
 use super::direction;
 use crate::random::unit;
+use rand::Rng;
+use std::ops::Range;
 
 /// The range of radii in one image, in painted pixels.
 #[derive(Clone, Copy, Debug)]

@@ -14,20 +14,18 @@
 
 mod arithmetic;
 mod leaf;
-mod noise;
 mod paint;
 mod scene;
 
 pub use self::scene::{caption, scene};
 
-use rand::Rng;
-
 use self::arithmetic::range;
 use self::leaf::{Leaf, Radii};
 use self::paint::Palette;
+use crate::Result;
 use crate::image::{Channels, Image};
 use crate::random::{Purpose, stream, unit};
-use crate::{Error, Result};
+use rand::Rng;
 
 /// Painted pixels for one pixel of the image, along each side.
 const SCALE: usize = 2;
@@ -62,11 +60,8 @@ pub(super) fn dead_leaves_for(
 
 /// Refuses a picture without pixels, or too large to be meant.
 fn check_size(height: usize, width: usize) -> Result<()> {
-    if height == 0 || width == 0 || height.max(width) > 1 << 14 {
-        return Err(Error::invalid(format!(
-            "a synthetic image of {width} x {height} pixels cannot be painted"
-        )));
-    }
+    refuse!(height == 0 || width == 0 || height.max(width) > 1 << 14 =>
+        "a synthetic image of {width} x {height} pixels cannot be painted");
     Ok(())
 }
 

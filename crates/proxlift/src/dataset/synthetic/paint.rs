@@ -1,11 +1,9 @@
 //! Colours and textures.
 
-use rand::Rng;
-
-use super::arithmetic::{bell, log_uniform, range, sine};
+use super::arithmetic::{bell, log_uniform, range, sine, value_noise};
 use super::direction;
-use super::noise::value_noise;
 use crate::random::unit;
+use rand::Rng;
 
 /// The mood of one image: its tones, tint and saturation.
 #[derive(Clone, Copy, Debug)]

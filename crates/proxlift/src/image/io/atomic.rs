@@ -1,9 +1,7 @@
 //! Files that are whole or absent.
 
-use std::fs::File;
-use std::path::Path;
-
 use crate::{Error, Result};
+use std::{fs::File, path::Path};
 
 /// Lets `fill` write a temporary file beside `path`, syncs it, and renames it over `path`.
 ///

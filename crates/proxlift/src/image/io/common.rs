@@ -1,9 +1,7 @@
 //! What the decoders share: a header that is checked, pixels that are filled in, a picture that stands upright.
 
+use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster, samples::Samples};
 use std::io::{BufRead, Seek, Write};
-
-use super::samples::Samples;
-use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 
 /// Where pictures are decoded from, and where they are encoded to. Codecs take a reference, so that they are compiled
 /// once.

@@ -1,16 +1,14 @@
 //! JPEG: decoded by `zune-jpeg`, encoded by `jpeg-encoder`.
 
-use std::io::{Read, Write};
-
+use super::common::{Header, Source};
+use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, rgb_to_ycbcr};
+use std::io::{Read, Write};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::errors::DecodeErrors;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
-
-use super::common::{Header, Source};
-use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 
 /// High enough that the coding error stays below what denoising leaves; colours are not subsampled then.
 const QUALITY: u8 = 95;

@@ -26,17 +26,15 @@ mod samples;
 mod tiff_file;
 mod webp_file;
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Cursor, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-
-pub use atomic::write_atomically;
-pub use raster::Raster;
-
 use super::{Channels, Image};
 use crate::{Error, Result};
 use common::{Source, Target};
+use std::io::{BufReader, BufWriter, Cursor, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fs::File, path::Path};
+
+pub use atomic::write_atomically;
+pub use raster::Raster;
 
 /// How samples are stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,17 +198,12 @@ impl Format {
 /// A step of decoding or encoding; the reason of a failure still lacks the file's name.
 type Decoded<T> = std::result::Result<T, String>;
 
-/// Reads an image file with the default [`Limits`].
+/// Reads an image file with the default [`Limits`]; the header is checked against them before any pixel is decoded.
 pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
-    read_with(path, &Limits::default())
+    Ok(open(path.as_ref(), Allowance { limits: &Limits::default(), beside: 4 })?.into_picture())
 }
 
-/// Reads an image file; the header is checked against `limits` before any pixel is decoded.
-pub fn read_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Picture> {
-    Ok(open(path.as_ref(), Allowance { limits, beside: 4 })?.into_picture())
-}
-
-/// [`read_with`], the samples left in the depth of the file.
+/// Reads an image file, the samples left in the depth of the file.
 pub fn read_raster(path: impl AsRef<Path>, limits: &Limits) -> Result<Raster> {
     open(path.as_ref(), Allowance { limits, beside: 0 })
 }

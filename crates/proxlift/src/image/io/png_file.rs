@@ -1,16 +1,13 @@
 //! PNG, through the `png` crate. It is written row by row: the encoders that take a whole picture keep a second one in
 //! memory.
 
-use std::borrow::Cow;
-use std::io::Write;
-
-use ::png::{
-    BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Filter, Info, Limits, Transformations,
-};
-
 use super::common::{Header, Source, cut_short};
 use super::samples::{Sample, Samples};
 use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
+use ::png::{
+    BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Filter, Info, Limits, Transformations,
+};
+use std::{borrow::Cow, io::Write};
 
 /// Bytes of a data chunk.
 const CHUNK: usize = 64 << 10;

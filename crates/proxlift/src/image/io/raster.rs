@@ -3,13 +3,11 @@
 //! A [`Picture`] takes four bytes a sample besides; a [`Raster`] gives [`Image`]s of its parts instead, and takes them
 //! back rounded to its depth.
 
-use std::ops::Range;
-
 use super::samples::{Sample, Samples, each, interleaved, plane, turned};
 use super::{Decoded, Depth, Metadata, Picture};
-use crate::image::symmetry::Symmetry;
 use crate::image::{Channels, Image};
-use crate::{Error, Result};
+use crate::{Error, Result, image::symmetry::Symmetry};
+use std::ops::Range;
 
 /// A picture as its file stores it, upright: samples of 8 or 16 bits or floats, pixel after pixel.
 ///
@@ -44,9 +42,7 @@ impl Raster {
     }
 
     /// Rounds a picture to its depth, clipping what lies outside `[0, 1]` unless that is float.
-    ///
-    /// # Errors
-    /// When a value is not finite, or alpha has not one value for each pixel.
+    /// Fails when a value is not finite, or alpha has not one value for each pixel.
     pub fn of_picture(picture: &Picture) -> Result<Self> {
         picture.check()?;
         Ok(Self::rounded(picture, picture.depth))
@@ -129,10 +125,7 @@ impl Raster {
         &self.samples
     }
 
-    /// The colours of a rectangle.
-    ///
-    /// # Panics
-    /// When it is empty or not inside the picture.
+    /// The colours of a rectangle. Panics when it is empty or not inside the picture.
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image {
         let (channels, count, width) = (self.channels.count(), self.samples_per_pixel(), self.width);
         assert!(rows.end <= self.height && columns.end <= width, "the crop is not inside the picture");
@@ -147,10 +140,7 @@ impl Raster {
     }
 
     /// Replaces the colours of the rectangle at `(y, x)`, rounding `image` to the depth and clipping what lies outside
-    /// it; alpha stays.
-    ///
-    /// # Panics
-    /// When the image has other channels or does not fit there.
+    /// it; alpha stays. Panics when the image has other channels or does not fit there.
     pub fn put(&mut self, (y, x): (usize, usize), image: &Image) {
         let (count, width) = (self.samples_per_pixel(), self.width);
         assert!(
@@ -177,18 +167,12 @@ impl Raster {
     }
 
     /// Replaces the rows from `y` on by what [`Raster::rows`] gave.
-    ///
-    /// # Panics
-    /// When they are of another picture or too many.
     pub fn put_rows(&mut self, y: usize, rows: &Self) {
-        assert_eq!((self.width, self.samples_per_pixel()), (rows.width, rows.samples_per_pixel()));
-        let start = y * self.width * self.samples_per_pixel();
-        match (&mut self.samples, &rows.samples) {
-            (Samples::Eight(to), Samples::Eight(from)) => to[start..][..from.len()].copy_from_slice(from),
-            (Samples::Sixteen(to), Samples::Sixteen(from)) => to[start..][..from.len()].copy_from_slice(from),
-            (Samples::Float(to), Samples::Float(from)) => to[start..][..from.len()].copy_from_slice(from),
-            _ => panic!("the rows have another depth"),
-        }
+        let shape = |raster: &Self| (raster.width, raster.samples_per_pixel(), raster.depth());
+        assert_eq!(shape(self), shape(rows), "the rows are of another picture");
+        let row = self.width * self.samples_per_pixel() * self.depth().bytes() as usize;
+        let from = rows.samples.bytes();
+        self.samples.bytes_mut()[y * row..][..from.len()].copy_from_slice(from);
     }
 
     /// Samples in 8 bits, copied only if they are deeper.

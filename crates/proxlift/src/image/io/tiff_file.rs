@@ -1,17 +1,14 @@
 //! TIFF, through the `tiff` crate: 8 and 16 bits and 32-bit float, grey and RGB, alpha, planar or not.
 
-use std::io::{Seek, Write};
-
+use super::common::{Source, Target, cut_short};
+use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster, samples::Samples};
 use ::tiff::decoder::{Decoder, DecodingResult, DecodingSampleType, Limits as TiffLimits};
 use ::tiff::encoder::{TiffEncoder, TiffKind, TiffKindBig, TiffKindStandard};
 use ::tiff::tags::{
     CompressionMethod, ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag,
 };
 use ::tiff::{ColorType, TiffError, TiffResult};
-
-use super::common::{Source, Target, cut_short};
-use super::samples::Samples;
-use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
+use std::io::{Seek, Write};
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let mut within = TiffLimits::default();

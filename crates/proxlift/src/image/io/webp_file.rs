@@ -1,11 +1,9 @@
 //! WebP, through the `image-webp` crate; written without loss.
 
-use std::io::Write;
-
-use image_webp::{ColorType, DecodingError, WebPDecoder, WebPEncoder};
-
 use super::common::{Header, Source, cut_short};
 use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
+use image_webp::{ColorType, DecodingError, WebPDecoder, WebPEncoder};
+use std::io::Write;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let mut decoder = WebPDecoder::new(reader).map_err(why)?;

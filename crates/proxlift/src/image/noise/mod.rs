@@ -6,13 +6,11 @@ mod spectrum;
 pub use camera::{CameraNoise, Demosaicing};
 pub use spectrum::middle_level;
 
-use rand::Rng;
-use rand_distr::{Distribution, StandardNormal};
-
-use crate::error::check_not_negative;
 use crate::image::Image;
 use crate::random::{Purpose, stream};
-use crate::{Error, Result};
+use crate::{Result, error::check_not_negative};
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// `z = x + sigma * n` with `n` standard normal, not clipped.
 ///
@@ -23,14 +21,6 @@ pub fn add_gaussian(clean: &Image, sigma: f32, seed: u64, index: u64) -> Result<
     let mut noisy = clean.clone();
     add_gaussian_in_place(&mut stream(seed, Purpose::ImageNoise, 0, index), sigma, noisy.data_mut());
     Ok(noisy)
-}
-
-/// Overwrites `out` with independent normal numbers of standard deviation `sigma`.
-pub fn fill_gaussian(rng: &mut impl Rng, sigma: f32, out: &mut [f32]) {
-    for v in out {
-        let n: f32 = StandardNormal.sample(rng);
-        *v = sigma * n;
-    }
 }
 
 /// Adds independent normal numbers of standard deviation `sigma` to `values`.
@@ -49,24 +39,7 @@ pub fn check_sigma(sigma: f64) -> Result<()> {
 /// [`check_sigma`] for images where white is 1; refuses a level that is meant for another scale, too.
 pub fn check_sigma_below_white(sigma: f64) -> Result<()> {
     check_sigma(sigma)?;
-    if sigma <= 1.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255"
-    )))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_without_meaning_are_refused() {
-        for bad in [-0.1, f64::NAN, f64::INFINITY] {
-            assert!(check_sigma(bad).is_err() && check_sigma_below_white(bad).is_err(), "{bad}");
-        }
-        assert!(check_sigma(25.0).is_ok() && check_sigma_below_white(0.0).is_ok());
-        assert!(check_sigma_below_white(25.0).unwrap_err().to_string().contains("25/255"));
-    }
+    refuse!(sigma > 1.0 =>
+        "the noise level sigma is {sigma}, but white is 1: for {sigma} grey levels of 8 bits give {sigma}/255");
+    Ok(())
 }

@@ -8,9 +8,7 @@
 
 use super::eigenvectors::turn_to_eigenvectors;
 use super::matrix::{PRODUCT, multiply};
-use crate::Result;
-use crate::operator::Filters;
-use crate::training::trainer::Snapshot;
+use crate::{Result, operator::Filters, training::Snapshot};
 
 /// What is kept of the moving averages.
 const KEEP: f32 = 0.99;
@@ -93,70 +91,5 @@ impl Eigenbasis {
         }
         self.steps = state.scalar(&format!("observed_{k}"))? as u64;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::{Purpose, stream};
-    use rand::Rng;
-
-    /// Gradients of three features by nine taps whose entries are strongly correlated.
-    fn gradients(count: usize) -> Vec<Vec<f32>> {
-        let mut rng = stream(1, Purpose::Metric, 0, 0);
-        let mut uniform = move || (rng.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0;
-        (0..count)
-            .map(|_| {
-                let (common, mut g) = (3.0 * uniform(), vec![0.0; 27]);
-                g.iter_mut().for_each(|g| *g = common + uniform());
-                g
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_turn_keeps_lengths_and_is_undone() {
-        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
-        let mut mean = vec![0.0; 27];
-        gradients(FIRST as usize).iter().for_each(|g| basis.observe(g, &mut mean));
-        let g = gradients(1).remove(0);
-        let mut turned = g.clone();
-        basis.turn(&mut turned);
-        let square = |g: &[f32]| g.iter().map(|g| g * g).sum::<f32>();
-        assert!((square(&g) - square(&turned)).abs() < 1e-4 * square(&g));
-        assert!(g.iter().zip(&turned).any(|(a, b)| (a - b).abs() > 0.1), "the basis is no longer the first");
-        basis.back(&mut turned);
-        assert!(g.iter().zip(&turned).all(|(a, b)| (a - b).abs() < 1e-5));
-    }
-
-    #[test]
-    fn the_moments_are_diagonal_in_the_basis() {
-        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
-        let mut mean = vec![0.0; 27];
-        gradients(FIRST as usize).iter().for_each(|g| basis.observe(g, &mut mean));
-        for ((n, moment), vectors) in basis.shape.into_iter().zip(&basis.moments).zip(&basis.vectors) {
-            let (mut half, mut whole) = (vec![0.0; n * n], vec![0.0; n * n]);
-            multiply([n, n, n], PRODUCT, (vectors, true), (moment, false), &mut half);
-            multiply([n, n, n], PRODUCT, (&half, false), (vectors, false), &mut whole);
-            let trace: f32 = (0..n).map(|i| whole[i * n + i]).sum();
-            for (i, entry) in whole.iter().enumerate().filter(|(i, _)| i / n != i % n) {
-                assert!(entry.abs() < 1e-5 * trace, "entry {i} of {n}: {entry} beside {trace}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_averaged_goes_along_when_the_basis_changes() {
-        let mut basis = Eigenbasis::new(&Filters::zeros(3, 1, 3).unwrap());
-        let (mut mean, mut before) = (vec![0.0; 27], Vec::new());
-        mean[4] = 1.0;
-        for g in gradients(FIRST as usize) {
-            before.clone_from(&mean);
-            basis.observe(&g, &mut mean);
-        }
-        assert_ne!(before, mean);
-        basis.back(&mut mean);
-        assert!((mean[4] - 1.0).abs() < 1e-5);
     }
 }

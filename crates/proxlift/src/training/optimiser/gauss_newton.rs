@@ -13,30 +13,22 @@
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
 use super::matrix::multiply;
-use crate::field::Field;
 use crate::network::{Architecture, Network};
 use crate::random::{Purpose, below, stream};
-use crate::training::lifted::Lifted;
-use crate::training::trainer::Snapshot;
-use crate::{Error, Result};
+use crate::training::{Lifted, Snapshot};
+use crate::{Result, field::Field};
 use rayon::prelude::*;
 
 /// Batches between two observations.
 pub(crate) const OBSERVE_EVERY: u64 = 10;
 
 /// Refuses networks whose blocks have other Jacobians than those written here.
-///
-/// # Errors
-/// When the network is not the paper's.
 pub(crate) fn check(network: &Network<f32>) -> Result<()> {
     let clips = network.activation.iter().all(|s| s.piecewise().is_some());
-    if network.is_plain() && clips && !network.learns_activations() {
-        return Ok(());
-    }
-    Err(Error::invalid(
+    refuse!(!(network.is_plain() && clips) || network.learns_activations() =>
         "the Gauss-Newton metric is for dual forward-backward with fixed thresholds: choose the diagonal or the \
-         Kronecker metric",
-    ))
+         Kronecker metric");
+    Ok(())
 }
 
 /// What is kept of the moving average when the metric is observed once more.
@@ -60,19 +52,10 @@ pub(crate) struct GaussNewton {
 }
 
 impl GaussNewton {
-    /// Whole matrices.
-    pub(crate) fn full(network: &Network<f32>, seed: u64) -> Self {
+    /// Whole matrices, or diagonals.
+    pub(crate) fn new(network: &Network<f32>, whole: bool, seed: u64) -> Self {
         let size = network.theta[0].weights().len();
-        Self::new(network.theta.len(), size * size, seed)
-    }
-
-    /// Diagonals.
-    pub(crate) fn diagonal(network: &Network<f32>, seed: u64) -> Self {
-        Self::new(network.theta.len(), network.theta[0].weights().len(), seed)
-    }
-
-    fn new(layers: usize, length: usize, seed: u64) -> Self {
-        let zero = vec![vec![0.0; length]; layers];
+        let zero = vec![vec![0.0; if whole { size * size } else { size }]; network.theta.len()];
         Self { matrices: zero.clone(), factors: zero, observations: 0.0, seed }
     }
 
@@ -94,7 +77,8 @@ impl GaussNewton {
                 let damping = damping(matrix.iter().sum(), size);
                 factor.iter_mut().zip(&*matrix).for_each(|(f, a)| *f = a + damping);
             } else {
-                add_gram(scale, &rows, size, matrix);
+                let shape = [size, rows.len() / size, size];
+                multiply(shape, (scale, 1.0), (&rows, true), (&rows, false), matrix);
                 cholesky(matrix, size, factor);
             }
         });
@@ -195,11 +179,6 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
         }
     }
     rows
-}
-
-/// `matrix += scale rows^T rows`.
-fn add_gram(scale: f32, rows: &[f32], size: usize, matrix: &mut [f32]) {
-    multiply([size, rows.len() / size, size], (scale, 1.0), (rows, true), (rows, false), matrix);
 }
 
 /// What is added to the diagonal of a matrix of `n` rows.

@@ -4,9 +4,6 @@
 pub(super) const PRODUCT: (f32, f32) = (1.0, 0.0);
 
 /// `c <- scale a b + keep c` for `a` of `m x k` and `b` of `k x n` numbers, either of them stored transposed.
-///
-/// # Panics
-/// When the matrices do not fit each other.
 pub(super) fn multiply(
     [m, k, n]: [usize; 3],
     (scale, keep): (f32, f32),

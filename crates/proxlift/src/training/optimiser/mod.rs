@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | Euclidean | the gradient itself | momentum `m <- beta m + g` |
 //! | diagonal | each entry over the root of a moving average of its square (Adam, Kingma and Ba 2014) | means of `beta1`, `beta2` |
-//! | Kronecker | the same in an [eigenbasis] of each layer's own (SOAP, Vyas and others 2024) | the same |
-//! | Gauss-Newton | a damped moving average of `J^T D J`, [a matrix for each layer](gauss_newton) | momentum |
+//! | Kronecker | the same in an eigenbasis of each layer's own (SOAP, Vyas and others 2024) | the same |
+//! | Gauss-Newton | a damped moving average of `J^T D J`, a matrix for each layer | momentum |
 //!
 //! Plain SGD is the Euclidean metric without momentum, Adam the diagonal one.
 
@@ -18,12 +18,8 @@ mod rate;
 
 pub use rate::{Rate, Schedule};
 
-use super::lifted::Lifted;
-use super::trainer::Snapshot;
-use crate::engine::Gradients;
-use crate::named::named;
-use crate::network::Network;
-use crate::{Error, Result};
+use super::{lifted::Lifted, trainer::Snapshot};
+use crate::{Result, engine::Gradients, named::named, network::Network};
 use gauss_newton::GaussNewton;
 use moments::Moments;
 
@@ -56,22 +52,16 @@ pub struct Descent {
 
 impl Descent {
     /// Checks that the numbers are in range, and the metric is for this network.
-    ///
-    /// # Errors
-    /// When they are not.
     pub fn validate(&self, network: &Network<f32>) -> Result<()> {
         if self.metric == Metric::GaussNewton {
             gauss_newton::check(network)?;
         }
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&share) {
-                return Err(Error::invalid(format!("the {name} is {share}, but it must be in [0, 1[")));
-            }
+            refuse!(!(0.0..1.0).contains(&share) => "the {name} is {share}, but it must be in [0, 1[");
         }
-        if self.rate.start.is_finite() && self.rate.start > 0.0 {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("the rate is {}, but it must be above zero", self.rate.start)))
+        let start = self.rate.start;
+        refuse!(!(start.is_finite() && start > 0.0) => "the rate is {start}, but it must be above zero");
+        Ok(())
     }
 }
 
@@ -97,16 +87,13 @@ pub struct Optimiser {
 
 impl Optimiser {
     /// For the parameters of `network`; `seed` draws the pixels at which a Gauss-Newton matrix is observed.
-    ///
-    /// # Errors
-    /// When the settings are out of range, or the metric is not for this network.
     pub fn new(network: &Network<f32>, descent: Descent, seed: u64) -> Result<Self> {
         descent.validate(network)?;
         let gauss_newton = descent.metric == Metric::GaussNewton;
         Ok(Self {
             descent,
             moments: Moments::new(network, descent.metric == Metric::Kronecker),
-            gauss_newton: gauss_newton.then(|| GaussNewton::full(network, seed)),
+            gauss_newton: gauss_newton.then(|| GaussNewton::new(network, true, seed)),
         })
     }
 
@@ -151,9 +138,6 @@ impl Optimiser {
     }
 
     /// Continues from [`Self::save`].
-    ///
-    /// # Errors
-    /// When the snapshot is of another optimiser or network.
     pub fn restore(&mut self, state: &Snapshot) -> Result<()> {
         self.moments.restore(state)?;
         self.gauss_newton.iter_mut().try_for_each(|metric| metric.restore(state))

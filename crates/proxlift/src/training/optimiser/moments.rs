@@ -1,11 +1,7 @@
 //! Running means of the gradients and of their squares, and the step that they make.
 
 use super::eigenbasis::Eigenbasis;
-use crate::Result;
-use crate::engine::Gradients;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::training::trainer::Snapshot;
+use crate::{Result, engine::Gradients, network::Network, operator::Filters, training::Snapshot};
 
 /// What is added to the root of a mean square.
 const EPSILON: f32 = 1e-8;

@@ -40,17 +40,3 @@ impl std::fmt::Display for Rate {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cosine_falls_from_the_start_to_zero() {
-        let rate = Rate { start: 2.0, schedule: Schedule::Cosine };
-        assert_eq!(rate.at(0.0), 2.0);
-        assert!((rate.at(0.5) - 1.0).abs() < 1e-15);
-        assert!(rate.at(1.0).abs() < 1e-15);
-        assert_eq!(Rate { start: 2.0, schedule: Schedule::Constant }.at(0.7), 2.0);
-    }
-}

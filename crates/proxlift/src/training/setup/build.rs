@@ -1,12 +1,9 @@
 //! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
 
-use super::choices::Start;
-use super::config::Config;
+use super::{Config, Start};
 use crate::dataset::{ImageSet, PatchSpec, Patches};
 use crate::model::{Model, Provenance};
-use crate::network::Network;
-use crate::training::trainer::Trainer;
-use crate::{Error, Result};
+use crate::{Result, network::Network, training::Trainer};
 use std::sync::Arc;
 
 /// Patches in an epoch, at least, unless their number is given.
@@ -14,9 +11,6 @@ const LEAST_PATCHES: usize = 1000;
 
 impl Config {
     /// The network that the training starts from.
-    ///
-    /// # Errors
-    /// When the settings make no network, or none that the method can train.
     pub fn network(&self) -> Result<Network<f32>> {
         let network = match &self.from {
             Some(network) => network.clone(),
@@ -52,25 +46,15 @@ impl Config {
     }
 
     /// The trainer of `network`, for `samples` patches.
-    ///
-    /// # Errors
-    /// When the method cannot train the network.
     pub fn trainer(&self, network: &Network<f32>, samples: usize) -> Result<Box<dyn Trainer + Send>> {
         self.method.trainer(network, self.constraint, samples, self.seed)
     }
 
     /// The patches of `images`; without a number in the settings one for each image, but at least 1000.
-    ///
-    /// # Errors
-    /// When no image is large enough.
     pub fn patches(&self, images: Arc<ImageSet>) -> Result<Patches> {
-        if images.channels().count() != self.architecture.channels {
-            return Err(Error::invalid(format!(
-                "the images have {} channels, but the network was made for {}",
-                images.channels().count(),
-                self.architecture.channels
-            )));
-        }
+        refuse!(images.channels().count() != self.architecture.channels =>
+            "the images have {} channels, but the network was made for {}",
+            images.channels().count(), self.architecture.channels);
         let spec = PatchSpec {
             size: self.patch,
             count: self.settings.count.unwrap_or(LEAST_PATCHES.max(images.len())),

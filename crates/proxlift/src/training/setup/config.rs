@@ -1,19 +1,14 @@
 //! Given settings -> a complete, checked configuration: given settings over those of the preset.
 
-use super::choices::{FilterConstraint, StepRule};
-use super::method::Method;
 use super::relevance::{adapted, check_relevance, without_useless};
-use super::settings::Settings;
 use super::start::{absolute_model, model_to_start_from};
-use crate::dataset;
-use crate::error::check_not_negative;
-use crate::image::noise::check_sigma_below_white;
+use super::{FilterConstraint, Method, Settings, StepRule};
 use crate::network::{Architecture, Network};
-use crate::training::constraint::Constraint;
-use crate::training::driver::Plan;
-use crate::training::grid::PAPER_RATES;
-use crate::training::options::{Auxiliary, Options};
-use crate::{Error, Result};
+use crate::training::{Auxiliary, Constraint, Options, Plan};
+use crate::{
+    Error, Result, dataset, error::check_not_negative, image::noise::check_sigma_below_white,
+    training::rate_search::PAPER_RATES,
+};
 use std::path::{Path, PathBuf};
 
 /// The most knots of learned activations.
@@ -74,9 +69,7 @@ pub struct Grid {
 
 impl Config {
     /// The configuration of the settings that are `given`.
-    ///
-    /// # Errors
-    /// When a setting is out of range, contradicts another one, or would do nothing beside the others.
+    /// Fails when a setting is out of range, contradicts another one, or would do nothing beside the others.
     pub fn resolve(given: &Settings) -> Result<Self> {
         let preset = given.preset.unwrap_or_else(|| given.trainer.unwrap_or_default().preset());
         let search = given.rate_grid.is_some() || given.grid_epochs.is_some();
@@ -153,9 +146,6 @@ impl Config {
     }
 
     /// The same training with one rate of the grid, for `epochs`.
-    ///
-    /// # Errors
-    /// When the rate or the epochs are out of range.
     pub fn with_rate(&self, rate: f64, epochs: usize) -> Result<Self> {
         let config = Self::resolve(&Settings {
             rate: Some(StepRule::Rate(rate)),
@@ -179,32 +169,22 @@ impl Config {
     fn check(&self) -> Result<()> {
         let (all, plan, patch) = (&self.settings, &self.plan, self.patch);
         self.architecture.validate()?;
-        check_sigma_below_white(self.sigma).map_err(|e| Error::invalid(format!("--sigma: {e}")))?;
+        check_sigma_below_white(self.sigma).map_err(|e| invalid!("--sigma: {e}"))?;
         check_not_negative("--lambda", all.lambda.unwrap_or(0.0))?;
         let knots = all.knots.unwrap_or(0);
-        refuse!(
-            knots == 1 || knots > MOST_KNOTS,
-            "--knots is {knots}, but it must be 0, or from 2 to {MOST_KNOTS}"
-        );
+        refuse!(knots == 1 || knots > MOST_KNOTS =>
+            "--knots is {knots}, but it must be 0, or from 2 to {MOST_KNOTS}");
         let border = all.border.unwrap_or(0);
-        refuse!(
-            patch <= 2 * border,
-            "patches of {patch} pixels are all --border with {border} on each side: give a larger --patch"
-        );
+        refuse!(patch <= 2 * border =>
+            "patches of {patch} pixels are all --border with {border} on each side: give a larger --patch");
         let scale = all.step_scale.unwrap_or(1.0);
-        refuse!(
-            !(scale > 0.0 && scale <= MOST_STEP_SCALE),
-            "--step-scale is {scale}, but it must be above zero and at most {MOST_STEP_SCALE}"
-        );
+        refuse!(!(scale > 0.0 && scale <= MOST_STEP_SCALE) =>
+            "--step-scale is {scale}, but it must be above zero and at most {MOST_STEP_SCALE}");
         if let Some([least, most]) = all.sigma_range {
-            refuse!(
-                all.bounded == Some(true),
-                "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out"
-            );
-            refuse!(
-                !(0.0 < least && least <= most && self.sigma > 0.0),
-                "--sigma-range is {least},{most}, but it must go up from above zero, and --sigma be above zero"
-            );
+            refuse!(all.bounded == Some(true) =>
+                "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out");
+            refuse!(!(0.0 < least && least <= most && self.sigma > 0.0) =>
+                "--sigma-range is {least},{most}, but it must go up from above zero, and --sigma be above zero");
         }
         let counts = [
             ("epochs", Some(plan.epochs)),
@@ -217,35 +197,31 @@ impl Config {
             ("grid-epochs", all.grid_epochs),
         ];
         for (name, count) in counts {
-            refuse!(count == Some(0), "--{name} is 0, but it must be 1 or more");
+            refuse!(count == Some(0) => "--{name} is 0, but it must be 1 or more");
         }
         for (name, share) in [("momentum", all.momentum), ("beta2", all.beta2)] {
             let share = share.unwrap_or(0.0);
-            refuse!(
-                !(0.0..1.0).contains(&share),
-                "--{name} is {share}, but it must be at least 0 and below 1"
-            );
+            refuse!(!(0.0..1.0).contains(&share) =>
+                "--{name} is {share}, but it must be at least 0 and below 1");
         }
-        refuse!(
-            self.is_persistent() && (plan.fresh_noise || plan.fresh_places),
-            "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places"
-        );
+        refuse!(self.is_persistent() && (plan.fresh_noise || plan.fresh_places) =>
+            "persistent u belongs to a patch and its noise: leave out --fresh-noise and --fresh-places");
         self.check_rates()
     }
 
     fn check_rates(&self) -> Result<()> {
         let bad = |rate: f64| !(rate.is_finite() && rate > 0.0);
         if let Some(StepRule::Rate(rate)) = self.settings.rate {
-            refuse!(bad(rate), "--rate is {rate}, but it must be above zero");
+            refuse!(bad(rate) => "--rate is {rate}, but it must be above zero");
         }
         let Some(Grid { rates, epochs }) = &self.grid else { return Ok(()) };
         for (i, &rate) in rates.iter().enumerate() {
-            refuse!(bad(rate), "--rate-grid holds {rate}, but rates must be above zero");
-            refuse!(rates[..i].contains(&rate), "--rate-grid needs rates that differ, such as 1e-4,5e-4");
+            refuse!(bad(rate) => "--rate-grid holds {rate}, but rates must be above zero");
+            refuse!(rates[..i].contains(&rate) => "--rate-grid needs rates that differ, such as 1e-4,5e-4");
         }
-        refuse!(rates.is_empty(), "--rate-grid needs rates, such as 1e-4,5e-4");
+        refuse!(rates.is_empty() => "--rate-grid needs rates, such as 1e-4,5e-4");
         let most = self.plan.epochs;
-        refuse!(*epochs > most, "--grid-epochs is {epochs}, but the training has only {most} epochs");
+        refuse!(*epochs > most => "--grid-epochs is {epochs}, but the training has only {most} epochs");
         Ok(())
     }
 }

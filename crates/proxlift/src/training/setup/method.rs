@@ -1,15 +1,8 @@
 //! What trains: from settings to a trainer. A new trainer is registered here.
 
-use super::choices::Algorithm;
-use super::settings::Settings;
-use crate::Result;
-use crate::network::Network;
-use crate::training::constraint::Constraint;
-use crate::training::descent::{GradientDescent, Mu, Rule};
-use crate::training::lbfb::LbFb;
-use crate::training::optimiser::{Descent, Rate};
-use crate::training::options::Options;
-use crate::training::trainer::Trainer;
+use super::{Algorithm, Settings};
+use crate::training::{Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer};
+use crate::{Result, network::Network};
 
 /// A trainer's kind, with all that it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,9 +47,6 @@ impl Method {
     }
 
     /// Checks that it can train `network`.
-    ///
-    /// # Errors
-    /// When it cannot.
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
         match self {
             Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),
@@ -64,10 +54,7 @@ impl Method {
         }
     }
 
-    /// The trainer, for `samples` patches.
-    ///
-    /// # Errors
-    /// When it cannot train `network`.
+    /// The trainer of `network`, its filters held to a constraint, for `samples` patches.
     pub(super) fn trainer(
         &self,
         network: &Network<f32>,

@@ -4,15 +4,6 @@
 //! settings that are given, over those of a preset -> Config, complete and checked -> network, patches, trainer
 //! ```
 
-/// Returns with a sentence, if something is wrong.
-macro_rules! refuse {
-    ($wrong:expr, $($reason:tt)+) => {
-        if $wrong {
-            return Err(crate::Error::invalid(format!($($reason)+)));
-        }
-    };
-}
-
 mod build;
 mod choices;
 mod config;

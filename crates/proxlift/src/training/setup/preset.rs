@@ -1,9 +1,7 @@
 //! The presets: all settings that a training has unless others are given.
 
-use super::choices::{Algorithm, FilterConstraint, Preset, StepRule};
-use super::settings::Settings;
-use crate::training::optimiser::{Metric, Schedule};
-use crate::training::options::{Auxiliary, Order, UStep};
+use super::{Algorithm, FilterConstraint, Preset, Settings, StepRule};
+use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, UStep};
 
 impl Algorithm {
     /// The preset that an algorithm has when none is named.
@@ -39,7 +37,7 @@ impl Preset {
             },
             Self::Paper => Settings {
                 u: Some(Auxiliary::Persistent),
-                order: Some(Order::Simultaneous),
+                order: Some(BlockOrder::Simultaneous),
                 filter_constraint: Some(FilterConstraint::Free),
                 batch: Some(50),
                 ..same_patches(lifted_bregman())
@@ -73,7 +71,7 @@ fn lifted_bregman() -> Settings {
         mu: Some(1.0),
         mu_schedule: Some(Schedule::Constant),
         u: Some(Auxiliary::Anchored),
-        order: Some(Order::Sweep),
+        order: Some(BlockOrder::Sweep),
         metric: Some(Metric::Euclidean),
         rate: Some(StepRule::Backtracking),
         inner: Some(1),

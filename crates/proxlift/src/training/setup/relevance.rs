@@ -1,11 +1,9 @@
 //! Which settings go together: presets are adapted to what is given, and what would do nothing is refused, so that nobody
 //! believes that it did something.
 
-use super::choices::{Algorithm, Preset, StepRule};
-use super::settings::{LIFTED_BREGMAN, Settings};
+use super::{Algorithm, Preset, Settings, StepRule, settings::LIFTED_BREGMAN};
 use crate::Result;
-use crate::training::optimiser::Metric;
-use crate::training::options::{Auxiliary, Order, ThetaSteps, UStep};
+use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
 pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
@@ -20,7 +18,7 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
         return preset;
     }
     let needs_backtracking = given.u == Some(Auxiliary::Persistent)
-        || given.order == Some(Order::Simultaneous)
+        || given.order == Some(BlockOrder::Simultaneous)
         || given.metric == Some(Metric::Euclidean)
         || given.theta_steps.is_some()
         || matches!(given.u_step, Some(UStep::Closed | UStep::Backtracked));
@@ -67,32 +65,23 @@ pub(super) fn without_useless(mut all: Settings) -> Settings {
 }
 
 /// Refuses settings among the `given` that would silently do nothing; `all` has the preset's too.
-///
-/// # Errors
-/// In a sentence that says which, and why.
 pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     let lifted = all.trainer == Some(Algorithm::Lb);
     let backtracks = all.rate == Some(StepRule::Backtracking);
     for setting in given.given() {
         let name = setting.name();
-        refuse!(!lifted && setting.group == LIFTED_BREGMAN, "--{name} is for --trainer lb: leave it out");
+        refuse!(!lifted && setting.group == LIFTED_BREGMAN => "--{name} is for --trainer lb: leave it out");
         let of_rates = ["schedule", "momentum", "beta2"].contains(&setting.field);
-        refuse!(backtracks && of_rates, "--{name} is for steps with a --rate, not for backtracking");
+        refuse!(backtracks && of_rates => "--{name} is for steps with a --rate, not for backtracking");
         let of_grids = ["rate_grid", "grid_epochs"].contains(&setting.field);
-        refuse!(
-            all.rate != Some(StepRule::Grid) && of_grids,
-            "--{name} is for --rate grid: leave it or the rate out"
-        );
+        refuse!(all.rate != Some(StepRule::Grid) && of_grids =>
+            "--{name} is for --rate grid: leave it or the rate out");
     }
-    refuse!(!lifted && backtracks, "backtracking is for --trainer lb: give a number as --rate");
-    refuse!(
-        given.beta2.is_some() && !has_squares(all),
-        "--beta2 is for the diagonal and Kronecker metrics: leave it out"
-    );
-    refuse!(
-        given.from.is_some() && given.start.is_some(),
-        "--start is for a new network: leave it or --from out"
-    );
+    refuse!(!lifted && backtracks => "backtracking is for --trainer lb: give a number as --rate");
+    refuse!(given.beta2.is_some() && !has_squares(all) =>
+        "--beta2 is for the diagonal and Kronecker metrics: leave it out");
+    refuse!(given.from.is_some() && given.start.is_some() =>
+        "--start is for a new network: leave it or --from out");
     if given.from.is_some() && given.lambda.is_some() {
         tracing::warn!("--lambda does nothing beside --from: the model has its own thresholds");
     }
@@ -107,36 +96,22 @@ fn has_squares(all: &Settings) -> bool {
 /// Refuses steps of the blocks that the order or the rate does not leave open.
 fn check_steps(given: &Settings, all: &Settings, backtracks: bool) -> Result<()> {
     let other_u_step = |than| given.u_step.is_some_and(|step| step != than);
-    let simultaneous = all.order == Some(Order::Simultaneous);
+    let simultaneous = all.order == Some(BlockOrder::Simultaneous);
     if !backtracks {
-        refuse!(
-            all.u == Some(Auxiliary::Persistent),
-            "persistent u is for --rate backtracking: give --u anchored, or leave the rate out"
-        );
-        refuse!(
-            simultaneous,
-            "simultaneous steps are for --rate backtracking: give --order sweep, or leave the rate out"
-        );
-        refuse!(
-            given.inner.is_some_and(|inner| inner > 1),
-            "several --inner iterations are for --rate backtracking: leave them or the rate out"
-        );
-        refuse!(
-            given.theta_steps.is_some(),
-            "--theta-steps is for --rate backtracking: a rate is the same for all layers"
-        );
-        refuse!(
-            other_u_step(UStep::Minimiser),
-            "with a --rate, u goes to its minimiser: give --rate backtracking, or leave --u-step out"
-        );
+        refuse!(all.u == Some(Auxiliary::Persistent) =>
+            "persistent u is for --rate backtracking: give --u anchored, or leave the rate out");
+        refuse!(simultaneous =>
+            "simultaneous steps are for --rate backtracking: give --order sweep, or leave the rate out");
+        refuse!(given.inner.is_some_and(|inner| inner > 1) =>
+            "several --inner iterations are for --rate backtracking: leave them or the rate out");
+        refuse!(given.theta_steps.is_some() =>
+            "--theta-steps is for --rate backtracking: a rate is the same for all layers");
+        refuse!(other_u_step(UStep::Minimiser) =>
+            "with a --rate, u goes to its minimiser: give --rate backtracking, or leave --u-step out");
     }
-    refuse!(
-        simultaneous && other_u_step(UStep::Backtracked),
-        "simultaneous steps of u are backtracked: leave --u-step out"
-    );
-    refuse!(
-        simultaneous && given.theta_steps == Some(ThetaSteps::Layer),
-        "simultaneous steps are the same for all layers: leave --theta-steps out"
-    );
+    refuse!(simultaneous && other_u_step(UStep::Backtracked) =>
+        "simultaneous steps of u are backtracked: leave --u-step out");
+    refuse!(simultaneous && given.theta_steps == Some(ThetaSteps::Layer) =>
+        "simultaneous steps are the same for all layers: leave --theta-steps out");
     Ok(())
 }

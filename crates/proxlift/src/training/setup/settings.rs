@@ -2,13 +2,11 @@
 //!
 //! Adding one means adding a field here; front ends build flags and keyword arguments from [`Settings::list`].
 
-use super::choices::{Algorithm, FilterConstraint, Preset, Start, StepRule};
+use super::{Algorithm, FilterConstraint, Preset, Start, StepRule};
 use crate::dataset::PatchNoise;
 use crate::named::{Name, Named, first_paragraph, from_name};
-use crate::network::Unrolling;
-use crate::training::optimiser::{Metric, Schedule};
-use crate::training::options::{Auxiliary, Order, ThetaSteps, UStep};
-use crate::{Error, Result};
+use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, ThetaSteps, UStep};
+use crate::{Error, Result, network::Unrolling};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -243,7 +241,7 @@ settings! {
         /// Where the auxiliary variables u start.
         u: Auxiliary,
         /// Order of the blocks.
-        order: Order,
+        order: BlockOrder,
         /// With backtracking: how long the steps of u are [default: closed].
         u_step: UStep,
         /// With backtracking: whether layers share a step [default: layer].
@@ -268,9 +266,7 @@ pub(super) const LIFTED_BREGMAN: &str = "Lifted Bregman";
 
 impl Settings {
     /// Settings by name, as a file or keyword arguments give them.
-    ///
-    /// # Errors
-    /// When a name is no setting, or a value is not of its kind.
+    /// Fails when a name is no setting, or a value is not of its kind.
     pub fn from_map(mut map: Map<String, Value>) -> Result<Self> {
         // In version 0.1 the trainer was one of these presets.
         if let Some(Value::String(name)) = map.get("trainer")

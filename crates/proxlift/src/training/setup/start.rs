@@ -1,12 +1,8 @@
 //! A model to start from, instead of a new network.
 
-use super::choices::FilterConstraint;
-use super::settings::Settings;
-use crate::image::Channels;
+use super::{FilterConstraint, Settings};
 use crate::model::{BuiltIn, Model};
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::{Error, Result};
+use crate::{Error, Result, image::Channels, network::Network, operator::Filters};
 use std::path::{Path, PathBuf};
 
 /// Filters whose sums are below this have zero mean.
@@ -21,9 +17,6 @@ pub(super) fn absolute_model(path: &Path) -> Result<PathBuf> {
 }
 
 /// The network of a model, its thresholds adapted to the noise level; what the model is becomes part of `all` settings.
-///
-/// # Errors
-/// When there is no such model, or those that are `given` ask for another architecture.
 pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Settings) -> Result<Network<f32>> {
     let channels = if given.channels == Some(3) { Channels::Rgb } else { Channels::Grey };
     let Model { mut network, sigma, .. } = match path.to_str() {

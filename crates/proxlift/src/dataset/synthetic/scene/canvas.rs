@@ -1,10 +1,8 @@
 //! The picture while it is painted: surfaces are lit, laid over each other from back to front, and developed.
 
-use std::ops::Range;
-
 use super::shape::{Area, Rgb, ease, mix};
-use crate::Result;
-use crate::image::Image;
+use crate::{Result, image::Image};
+use std::ops::Range;
 
 /// Where the sun is: up on the left, behind the camera. A unit vector; `y` points down, `z` at the camera.
 const SUN: [f32; 3] = [-0.48, -0.6, 0.64];

@@ -1,12 +1,9 @@
 //! What is out of focus: sky, wires, trees whose gaps of light become discs, a meadow.
 
-use rand::Rng;
-
-use super::super::arithmetic::range;
-use super::canvas::Canvas;
 use super::shape::{Area, Rgb, ease, length, mix, times};
-use super::texture::Grain;
+use super::{super::arithmetic::range, canvas::Canvas, texture::Grain};
 use crate::random::unit;
+use rand::Rng;
 
 /// Where the meadow begins.
 const HORIZON: f32 = 0.56;

@@ -1,12 +1,10 @@
 //! Branches, leaves and grass.
 
-use rand::Rng;
-
 use super::super::arithmetic::{bell, range, sine};
-use super::canvas::Canvas;
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
-use super::texture::Grain;
+use super::{canvas::Canvas, texture::Grain};
 use crate::random::unit;
+use rand::Rng;
 
 type Point = (f32, f32);
 
@@ -83,24 +81,20 @@ impl Leaf {
     }
 
     fn paint(&self, canvas: &mut Canvas, grain: Grain) {
-        canvas.cast(self.area(), 0.012, 0.6, |x, y| self.distance(x, y));
+        let shape = |x, y| self.distance(x, y);
+        canvas.cast(self.area(), 0.012, 0.6, shape);
         // Blades of grass are too narrow for ribs.
         let (size, broad) = (length(self.reach.0, self.reach.1), ease(0.05, 0.15, self.width));
-        canvas.paint(
-            self.area(),
-            self.gloss,
-            |x, y| self.distance(x, y),
-            |x, y, _| {
-                let (along, across) = self.local(x, y);
-                let vein = broad * sine(6.0 * along - 3.0 * across.abs() / self.width);
-                let rib = broad * ease(0.026, 0.008, across.abs()) * ease(1.0, 0.7, along);
-                let spots = grain.fractal(x, y, (90.0, 90.0), 0.7);
-                let colour = times(self.colour, 1.0 + 0.05 * vein + 0.14 * spots - 0.12 * along);
-                let turned = self.tilt.0 * (x - self.root.0) + self.tilt.1 * (y - self.root.1);
-                let height = size * (self.fold * across.abs() + 0.004 * vein) + turned;
-                (mix(colour, [0.34, 0.38, 0.14], 0.45 * rib), height)
-            },
-        );
+        canvas.paint(self.area(), self.gloss, shape, |x, y, _| {
+            let (along, across) = self.local(x, y);
+            let vein = broad * sine(6.0 * along - 3.0 * across.abs() / self.width);
+            let rib = broad * ease(0.026, 0.008, across.abs()) * ease(1.0, 0.7, along);
+            let spots = grain.fractal(x, y, (90.0, 90.0), 0.7);
+            let colour = times(self.colour, 1.0 + 0.05 * vein + 0.14 * spots - 0.12 * along);
+            let turned = self.tilt.0 * (x - self.root.0) + self.tilt.1 * (y - self.root.1);
+            let height = size * (self.fold * across.abs() + 0.004 * vein) + turned;
+            (mix(colour, [0.34, 0.38, 0.14], 0.45 * rib), height)
+        });
     }
 }
 

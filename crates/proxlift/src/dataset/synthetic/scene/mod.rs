@@ -12,10 +12,6 @@ mod shape;
 mod texture;
 mod things;
 
-use rand::Rng;
-
-pub use self::letters::caption;
-
 use self::canvas::Canvas;
 use self::foliage::Branch;
 use self::texture::Grain;
@@ -23,6 +19,9 @@ use super::{blur, check_size};
 use crate::Result;
 use crate::image::{Channels, Image};
 use crate::random::{Purpose, stream};
+use rand::Rng;
+
+pub use self::letters::caption;
 
 /// What is seen, in units of the scene; a picture of other proportions shows the middle of it.
 const FRAME: (f32, f32) = (1.5, 1.0);

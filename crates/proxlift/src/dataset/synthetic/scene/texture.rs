@@ -1,7 +1,6 @@
 //! What surfaces are made of: noise over many octaves, cells, and the materials built from them.
 
-use super::super::arithmetic::{floor, sine};
-use super::super::noise::{lattice, value_noise};
+use super::super::arithmetic::{floor, lattice, sine, value_noise};
 use super::shape::{Rgb, ease, length, mix, times};
 
 /// Noise with detail down to the pixel, whatever the size of the picture.

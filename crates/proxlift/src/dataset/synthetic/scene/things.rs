@@ -1,10 +1,8 @@
 //! The things in focus: wall, railing, sign, trunk, blanket, apples.
 
 use super::super::arithmetic::{floor, sine};
-use super::canvas::Canvas;
-use super::letters::Text;
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
-use super::texture::Grain;
+use super::{canvas::Canvas, letters::Text, texture::Grain};
 
 /// The upper edge of the wall.
 const WALL: f32 = 0.70;
@@ -12,19 +10,15 @@ const WALL: f32 = 0.70;
 /// A dry stone wall with slabs on top.
 pub(super) fn wall(canvas: &mut Canvas, grain: Grain) {
     let area = Area { top: WALL, ..canvas.area() };
-    canvas.paint(
-        area,
-        0.0,
-        |_, y| WALL - y,
-        |x, y, _| {
-            let warp = [0, 1].map(|axis| grain.other(axis).fractal(x, y, (5.0, 7.0), 0.5));
-            let cell = grain.other(2).cells(7.5 * x + 0.25 * warp[0], 15.0 * y + 0.30 * warp[1]);
-            let body = ease(0.02, 0.30, cell.inside);
-            let (colour, rough) = grain.other(3).stone(x, y, cell.tone);
-            let moss = ease(0.35, 1.0, grain.other(4).fractal(x, y, (6.0, 9.0), 0.7)) * (1.0 - 0.65 * body);
-            (mix(times(colour, 0.10 + 0.90 * body), [0.10, 0.15, 0.025], 0.8 * moss), 0.016 * body + rough)
-        },
-    );
+    let shape = |_: f32, y: f32| WALL - y;
+    canvas.paint(area, 0.0, shape, |x, y, _| {
+        let warp = [0, 1].map(|axis| grain.other(axis).fractal(x, y, (5.0, 7.0), 0.5));
+        let cell = grain.other(2).cells(7.5 * x + 0.25 * warp[0], 15.0 * y + 0.30 * warp[1]);
+        let body = ease(0.02, 0.30, cell.inside);
+        let (colour, rough) = grain.other(3).stone(x, y, cell.tone);
+        let moss = ease(0.35, 1.0, grain.other(4).fractal(x, y, (6.0, 9.0), 0.7)) * (1.0 - 0.65 * body);
+        (mix(times(colour, 0.10 + 0.90 * body), [0.10, 0.15, 0.025], 0.8 * moss), 0.016 * body + rough)
+    });
     canvas.shade(area, |_, y| 0.85 * ease(WALL + 0.105, WALL + 0.055, y));
     for number in 0..8 {
         let left = -0.08 + 0.215 * number as f32 + 0.02 * sine(0.37 * number as f32);
@@ -51,16 +45,12 @@ pub(super) fn railing(canvas: &mut Canvas, grain: Grain) {
         rails.into_iter().fold((bar, bar - across), |a, b| if b.1 > a.1 { b } else { a })
     };
     let area = Area { left: 0.15, top: 0.39, right: 1.6, bottom: WALL };
-    canvas.paint(
-        area,
-        0.16,
-        |x, y| -iron(x, y).1,
-        |x, y, _| {
-            let ((half, inside), rust) = (iron(x, y), grain.fractal(x, y, (150.0, 150.0), 0.7));
-            let albedo = mix([0.030, 0.032, 0.034], [0.15, 0.065, 0.028], ease(0.4, 1.2, rust));
-            (albedo, round(half, half - inside) + 0.0004 * rust)
-        },
-    );
+    let shape = |x, y| -iron(x, y).1;
+    canvas.paint(area, 0.16, shape, |x, y, _| {
+        let ((half, inside), rust) = (iron(x, y), grain.fractal(x, y, (150.0, 150.0), 0.7));
+        let albedo = mix([0.030, 0.032, 0.034], [0.15, 0.065, 0.028], ease(0.4, 1.2, rust));
+        (albedo, round(half, half - inside) + 0.0004 * rust)
+    });
 }
 
 /// Two posts, three planks, letters cut into them.

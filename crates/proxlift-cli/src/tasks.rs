@@ -9,9 +9,7 @@ use std::path::{Component, Path, PathBuf};
 /// One picture to denoise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Where it is read.
     pub input: PathBuf,
-    /// Where it is written.
     pub output: PathBuf,
 }
 
@@ -28,10 +26,6 @@ pub fn is_standard(path: &Path) -> bool {
 /// Inputs are files, folders, searched recursively, or `-` alone. Without `out`, `name.ext` becomes `name-denoised.ext`
 /// beside it, and `-` goes to standard output. `out` is a folder if it is one already, ends with a separator, has no
 /// extension, or has to hold several pictures; the structure of an input folder is kept in it.
-///
-/// # Errors
-/// When an input is missing, two inputs would be written to one file, an output is another input or names no known
-/// format, or a file would be replaced without `overwrite`.
 pub fn tasks(inputs: &[PathBuf], out: Option<&Path>, overwrite: bool) -> Result<Vec<Task>> {
     let target = Target::of(inputs, out)?;
     let mut tasks = Vec::new();
@@ -81,20 +75,15 @@ impl Target {
         };
         let several = inputs.len() > 1 || inputs.iter().any(|input| input.is_dir());
         if is_standard(out) {
-            return if several {
-                Err(Error::invalid("-o - writes one picture to standard output, but there are several"))
-            } else {
-                Ok(Self::File(out.to_path_buf()))
-            };
+            let reason = "-o - writes one picture to standard output, but there are several";
+            return if several { Err(Error::invalid(reason)) } else { Ok(Self::File(out.to_path_buf())) };
         }
         let ends_as_folder =
             out.as_os_str().as_encoded_bytes().last().is_some_and(|&b| b == b'/' || b == b'\\');
         let is_folder = out.is_dir() || ends_as_folder;
         if from_standard && (is_folder || out.extension().is_none()) {
-            return Err(Error::file(
-                out,
-                "standard input has no name: give the file to write, such as -o out.png",
-            ));
+            let reason = "standard input has no name: give the file to write, such as -o out.png";
+            return Err(Error::file(out, reason));
         }
         if is_folder {
             return Ok(Self::Folder(out.to_path_buf()));
@@ -124,17 +113,17 @@ impl Target {
             }
         };
         if Format::from_path(&output).is_none() && !is_standard(&output) {
-            return Err(match self {
-                Self::File(_) => Error::file(
-                    output,
-                    "the extension names no format that can be written: use png, jpg, tif or webp",
-                ),
-                _ => Error::file(
+            let (path, reason) = match self {
+                Self::File(_) => {
+                    (output, "the extension names no format that can be written: use png, jpg, tif or webp")
+                }
+                _ => (
                     input,
                     "by its extension, this file is in no format that can be read: PNG, JPEG, TIFF and WebP are (if \
                      it is one of them, name the result, such as -o out.png)",
                 ),
-            });
+            };
+            return Err(Error::file(path, reason));
         }
         Ok(Task { input, output })
     }
@@ -203,10 +192,8 @@ fn check(tasks: &[Task], overwrite: bool) -> Result<()> {
                 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
             };
-            Err(Error::file(
-                &task.output,
-                format!("this file exists{others}: give --overwrite to replace it"),
-            ))
+            let reason = format!("this file exists{others}: give --overwrite to replace it");
+            Err(Error::file(&task.output, reason))
         }
         _ => Ok(()),
     }

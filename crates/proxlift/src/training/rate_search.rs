@@ -22,9 +22,6 @@ pub struct Trial {
 ///
 /// Returns all trials in the order of `rates`, or nothing if the search was stopped. A training that diverges is a
 /// trial without a loss.
-///
-/// # Errors
-/// Whatever else `train` or `finished` fails with.
 pub fn search_rates(
     rates: &[f64],
     done: Vec<Trial>,
@@ -51,49 +48,10 @@ pub fn search_rates(
 }
 
 /// The trial with the least loss.
-///
-/// # Errors
-/// When all diverged.
 pub fn best_trial(trials: &[Trial]) -> Result<&Trial> {
     let finite = trials.iter().filter_map(|trial| Some((trial, trial.loss?)));
     let best = finite.min_by(|a, b| a.1.total_cmp(&b.1));
     best.map(|(trial, _)| trial).ok_or_else(|| {
         Error::invalid("the training diverged with every rate of the grid: choose smaller ones")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(rate: f64) -> Result<Option<(f64, f64)>> {
-        if rate > 1.0 { Err(Error::Diverged { epoch: 1 }) } else { Ok(Some(((rate - 0.3).abs(), 1.0))) }
-    }
-
-    #[test]
-    fn the_least_loss_wins_and_a_rate_that_diverges_does_not_end_the_search() {
-        let trials = search_rates(&[2.0, 0.1, 0.4, 1.0], vec![], outcome, |_| Ok(())).unwrap().unwrap();
-        assert_eq!(trials.iter().map(|t| t.rate).collect::<Vec<_>>(), [2.0, 0.1, 0.4, 1.0]);
-        assert_eq!((trials[0].loss, best_trial(&trials).unwrap().rate), (None, 0.4));
-        assert!(best_trial(&trials[..1]).unwrap_err().to_string().contains("every rate"));
-    }
-
-    #[test]
-    fn a_rate_that_is_done_is_not_tried_again_and_a_stop_is_not_a_trial() {
-        let mut kept = Vec::new();
-        let stop_at = |rate| if rate == 0.4 { Ok(None) } else { outcome(rate) };
-        let keep = |trials: &[Trial]| {
-            kept = trials.to_vec();
-            Ok(())
-        };
-        assert_eq!(search_rates(&[0.1, 0.4, 1.0], vec![], stop_at, keep).unwrap(), None);
-        assert_eq!(kept.len(), 1);
-        let mut tried = Vec::new();
-        let count = |rate| {
-            tried.push(rate);
-            outcome(rate)
-        };
-        let trials = search_rates(&[0.1, 0.4, 1.0], kept, count, |_| Ok(())).unwrap().unwrap();
-        assert_eq!((trials.len(), tried), (3, vec![0.4, 1.0]));
-    }
 }
