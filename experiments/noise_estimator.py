@@ -1,7 +1,8 @@
 """Trains the estimator of noise levels and writes its weights.
 
-    cargo run --release --example noise_features -- features.csv 6 FOLDER...
-    python experiments/noise_estimator.py features.csv crates/proxlift/models/noise.safetensors
+    cargo run --release --example noise_features -- grey.csv grey 8 FOLDER...
+    cargo run --release --example noise_features -- colour.csv colour 8 FOLDER...
+    python experiments/noise_estimator.py grey.csv colour.csv crates/proxlift/models/noise.safetensors
 
 Every tenth picture is held out, and the error on those is printed. Needs numpy and safetensors.
 """
@@ -36,15 +37,17 @@ def gradients(weights, states, error):
     return result[::-1]
 
 
-def main():
-    table = np.loadtxt(sys.argv[1], delimiter=",", dtype=np.float32)
-    kind, picture, levels, x = table[:, 0], table[:, 1], table[:, 2:5], table[:, 5:]
+def train(path, channels):
+    """The layers for pictures with so many channels."""
+    table = np.loadtxt(path, delimiter=",", dtype=np.float32)
+    first = 2 + channels
+    kind, picture, levels, x = table[:, 0], table[:, 1], table[:, 2:first], table[:, first:]
     y = np.log(np.maximum(levels, LEAST))
     held = picture.astype(int) % 10 == 1
     mean, deviation = x[~held].mean(0), x[~held].std(0) + 1e-3
     x = (x - mean) / deviation
     rng = np.random.default_rng(0)
-    sizes = (x.shape[1], *HIDDEN, 3)
+    sizes = (x.shape[1], *HIDDEN, channels)
     weights = [
         [rng.normal(0, (2 / a) ** 0.5, (b, a)).astype(np.float32), np.zeros(b, np.float32)]
         for a, b in zip(sizes, sizes[1:])
@@ -70,16 +73,22 @@ def main():
     # The scaling of features goes into the first layer.
     weights[0][1] = weights[0][1] - weights[0][0] @ (mean / deviation)
     weights[0][0] = weights[0][0] / deviation
-    estimate = forward(weights, table[:, 5:])[-1]
+    estimate = forward(weights, table[:, first:])[-1]
     for k, name in enumerate(("none", "white", "camera")):
         at = held & (kind == k)
         off = (estimate - y)[at].mean(1)
         print(f"{name:7} {at.sum():5} held out: bias {off.mean():+.3f}, deviation {off.std():.3f} of the logarithm;"
               f" 90 % of the estimates below {np.exp(np.quantile(estimate[at].mean(1), 0.9)):.2f}/255")
+    return weights
+
+
+def main():
     names = {}
-    for i, (w, b) in enumerate(weights):
-        names[f"weight_{i}"], names[f"bias_{i}"] = w.astype(np.float32), b.astype(np.float32)
-    save_file(names, sys.argv[2], metadata={"format": "proxlift-noise", "version": "1"})
+    for name, path, channels in (("grey", sys.argv[1], 1), ("colour", sys.argv[2], 3)):
+        print(name)
+        for i, (w, b) in enumerate(train(path, channels)):
+            names[f"{name}.weight_{i}"], names[f"{name}.bias_{i}"] = w.astype(np.float32), b.astype(np.float32)
+    save_file(names, sys.argv[3], metadata={"format": "proxlift-noise", "version": "1"})
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
 use crate::choice::Choice;
-use crate::flags::{not_negative, pool};
+use crate::flags::{named, not_negative, pool};
 use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard, tasks};
 use crate::workers::side_by_side;
-use proxlift::denoiser::Noise;
+use proxlift::denoiser::{Counts, Noise};
 use proxlift::image::io::{self, Depth, Format, Limits, Raster};
+use proxlift::noise::NoiseKind;
 use proxlift::{Denoiser, Error, Result};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read};
@@ -51,6 +52,18 @@ pub struct Arguments {
     /// estimated for each picture]
     #[arg(long, value_name = "S", value_parser = not_negative, allow_negative_numbers = true)]
     sigma: Option<f64>,
+    /// The kind of noise [default: found in each picture]
+    #[arg(long, value_name = "KIND", value_parser = named::<NoiseKind>())]
+    noise: Option<NoiseKind>,
+    /// Counts: what one count adds to a value of the file [default: found]
+    #[arg(long, value_name = "G", value_parser = not_negative, allow_negative_numbers = true)]
+    gain: Option<f64>,
+    /// Counts: the value of the file at no counts [default: found]
+    #[arg(long, value_name = "O", allow_negative_numbers = true)]
+    offset: Option<f64>,
+    /// Counts: the standard deviation of the noise at no counts, in values of the file [default: found]
+    #[arg(long, value_name = "R", value_parser = not_negative, allow_negative_numbers = true)]
+    read_noise: Option<f64>,
     /// Replace files that exist, including the originals if OUT says so
     #[arg(long)]
     overwrite: bool,
@@ -76,6 +89,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut denoiser = arguments.choice.load()?;
     if let Some(sigma) = arguments.sigma {
         denoiser = denoiser.sigma(sigma);
+    }
+    let counts = Counts { gain: arguments.gain, offset: arguments.offset, read_noise: arguments.read_noise };
+    if let Some(kind) = arguments.noise {
+        denoiser = denoiser.noise(kind);
+    }
+    if counts != Counts::default() {
+        denoiser = denoiser.counts(counts);
     }
     denoiser.check()?;
     let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
@@ -139,13 +159,12 @@ struct Done {
 impl Done {
     /// The noise, if it was estimated, after `separator`.
     fn told(&self, separator: &str) -> String {
-        match self.noise.filter(|noise| noise.estimated) {
+        match self.noise.as_ref().filter(|noise| noise.model.is_some()) {
             None => String::new(),
             Some(noise) if noise.faint => format!(
-                "{separator}noise estimated at sigma {noise}: hardly any, so little is changed (--sigma S sets \
-                 another level)"
+                "{separator}noise estimated: {noise}: hardly any, so little is changed (--sigma S sets another level)"
             ),
-            Some(noise) => format!("{separator}noise estimated at sigma {noise}"),
+            Some(noise) => format!("{separator}noise estimated: {noise}"),
         }
     }
 }
@@ -220,12 +239,13 @@ impl Job<'_> {
             "height": raster.height(),
             "channels": raster.kind().count(),
             "bits": match raster.depth() { Depth::Eight => 8, Depth::Sixteen => 16, Depth::Float => 32 },
-            "sigma": ready.noise.map(|noise| noise.sigma),
-            "estimated": ready.noise.is_some_and(|noise| noise.estimated),
+            "sigma": ready.noise.as_ref().map(|noise| noise.sigma),
+            "noise": ready.noise.as_ref().and_then(|noise| noise.model.as_ref()),
+            "estimated": ready.noise.as_ref().is_some_and(|noise| noise.model.is_some()),
             "model": self.arguments.choice.name(),
             "seconds": seconds,
         });
-        let done = Done { pixels: raster.pixels(), noise: ready.noise, facts };
+        let done = Done { pixels: raster.pixels(), noise: ready.noise.clone(), facts };
         self.write(&task.output, raster)?;
         Ok(done)
     }

@@ -1,9 +1,11 @@
 //! Flags that several commands share: noise levels, threads.
 
 use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use proxlift::Error;
 pub use proxlift::error::check_not_negative;
 use proxlift::image::noise;
+use proxlift::named::{Name, Named, from_name};
 
 /// A number, or a fraction such as `25/255`. What it may be is checked where its meaning is known.
 pub fn number(text: &str) -> Result<f64, String> {
@@ -79,4 +81,15 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     }
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     builder.build().context("cannot start threads")
+}
+
+/// One of the names of an enum, each with its help.
+pub fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let names = T::names().iter().map(possible);
+    PossibleValuesParser::new(names).try_map(|name| from_name(&name))
+}
+
+/// A name that a value may have.
+pub fn possible(name: &Name) -> PossibleValue {
+    PossibleValue::new(name.name).aliases(name.aliases).help(name.help())
 }

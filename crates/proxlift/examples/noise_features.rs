@@ -2,11 +2,11 @@
 //! noise. `experiments/noise_estimator.py` trains on the output.
 //!
 //! ```text
-//! cargo run --release --example noise_features -- OUT.csv DRAWS FOLDER...
+//! cargo run --release --example noise_features -- OUT.csv grey|colour DRAWS FOLDER...
 //! ```
 //!
-//! Each line has the kind of noise (0 none, 1 white, 2 of a camera), the number of the picture, three levels where white is 255
-//! (red, green, blue at middle frequencies), then the features.
+//! Each line has the kind of noise (0 none, 1 white, 2 of a camera), the number of the picture, the level of each
+//! channel at middle frequencies, where white is 255, then the features.
 
 use proxlift::dataset::ImageSet;
 use proxlift::image::noise::{CameraNoise, add_gaussian, middle_level};
@@ -21,14 +21,14 @@ const SIDE: usize = 384;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let (out, draws) = (&arguments[1], arguments[2].parse::<u64>()?);
+    let (out, grey, draws) = (&arguments[1], arguments[2] == "grey", arguments[3].parse::<u64>()?);
     let mut file = std::io::BufWriter::new(std::fs::File::create(out)?);
     let mut number = 0;
-    for folder in &arguments[3..] {
+    for folder in &arguments[4..] {
         let set = ImageSet::from_folder(folder, Channels::Rgb)?;
         for (i, image) in set.images().iter().enumerate() {
             let lines: Vec<String> =
-                (0..draws).into_par_iter().filter_map(|draw| line(image, number + i, draw)).collect();
+                (0..draws).into_par_iter().filter_map(|draw| line(image, grey, number + i, draw)).collect();
             lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
         }
         number += set.len();
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn line(image: &Image, picture: usize, draw: u64) -> Option<String> {
+fn line(image: &Image, grey: bool, picture: usize, draw: u64) -> Option<String> {
     let mut rng = stream(1, Purpose::ImageNoise, draw, picture as u64);
     let (height, width) = (image.height().min(SIDE), image.width().min(SIDE));
     let (top, left) =
@@ -52,6 +52,7 @@ fn line(image: &Image, picture: usize, draw: u64) -> Option<String> {
         }
         _ => (2, CameraNoise::draw(&mut rng).photograph(&mut rng, &clean)),
     };
+    let (clean, noisy) = if grey { (clean.to_grey(), noisy.to_grey()) } else { (clean, noisy) };
     let pixels = height * width;
     let noise: Vec<f32> = noisy.data().iter().zip(clean.data()).map(|(z, x)| 255.0 * (z - x)).collect();
     let levels = noise.chunks_exact(pixels).map(|plane| middle_level(plane, (height, width)));

@@ -8,8 +8,8 @@
 //! prints the mean of the relative errors, their bias, and the share of pictures within 8 %.
 
 use proxlift::dataset::ImageSet;
-use proxlift::evaluation::noise_level;
 use proxlift::image::{Channels, Image, noise::add_gaussian};
+use proxlift::noise::white_level;
 use std::time::Instant;
 
 fn main() -> proxlift::Result<()> {
@@ -34,7 +34,7 @@ fn row(set: &ImageSet, channels: Channels, stored: bool, sigma: f32) -> proxlift
             noisy.data_mut().iter_mut().for_each(|v| *v = (v.clamp(0.0, 1.0) * 255.0).round() / 255.0);
         }
         let start = Instant::now();
-        found.push(noise_level(&noisy));
+        found.push(white_level(&noisy));
         seconds += start.elapsed().as_secs_f64();
     }
     let count = found.len() as f64;

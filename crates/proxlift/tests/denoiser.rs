@@ -113,15 +113,15 @@ fn the_noise_that_a_raster_was_denoised_for_is_told() {
     };
     let best = Denoiser::best();
     let noise = found(&best, &noisy, Depth::Eight).unwrap();
-    assert!(noise.estimated && !noise.faint && (noise.sigma - 0.1).abs() < 0.01, "{noise:?}");
+    assert!(noise.model.is_some() && !noise.faint && (noise.sigma - 0.1).abs() < 0.01, "{noise:?}");
     assert!(noise.to_string().contains("/255)"), "{noise}");
     let noise = found(&best, &scaled(&noisy, 1000.0), Depth::Float).unwrap();
-    assert!(noise.estimated && !noise.faint && (noise.sigma - 100.0).abs() < 10.0, "{noise:?}");
+    assert!(noise.model.is_some() && !noise.faint && (noise.sigma - 100.0).abs() < 10.0, "{noise:?}");
     assert!(!noise.to_string().contains("255"), "{noise}");
     let flat = Image::new(1, 40, 40, vec![0.5; 1600]).unwrap();
     assert!(found(&best, &flat, Depth::Eight).unwrap().faint);
     let given = found(&best.clone().sigma(0.2), &noisy, Depth::Eight).unwrap();
-    assert!(given.sigma == 0.2 && !given.estimated);
+    assert!(given.sigma == 0.2 && given.model.is_none());
     assert_eq!(found(&best.as_trained(), &noisy, Depth::Eight), None);
     assert_eq!(found(&Denoiser::total_variation_with(0.1), &noisy, Depth::Eight), None);
 }

@@ -1,12 +1,10 @@
 //! The flags of `train`: one for each setting that the library lists.
 
-use crate::flags::number;
-use clap::builder::{
-    BoolValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
-};
+use crate::flags::{number, possible};
+use clap::builder::{BoolValueParser, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
-use proxlift::named::Name;
+
 use proxlift::training::{Kind, Setting, Settings, StepRule};
 use serde_json::{Map, Value};
 
@@ -64,10 +62,6 @@ fn flag(setting: &Setting) -> Arg {
         }
     };
     flag.value_name(setting.value.unwrap_or(usual))
-}
-
-fn possible(name: &Name) -> PossibleValue {
-    PossibleValue::new(name.name).aliases(name.aliases).help(name.help())
 }
 
 fn finite(text: &str) -> Result<f64, String> {

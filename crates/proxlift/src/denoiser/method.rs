@@ -4,10 +4,15 @@
 //! picture is brought to the contrast at which its noise has the level of the training, and back. So thresholds are
 //! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
 
-use super::variation;
+use super::{noise::Noise, variation};
 use crate::model::{BuiltIn, Model};
+use crate::noise::NoiseKind;
 use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
 use std::{borrow::Cow, sync::Arc};
+
+/// Noise of a camera, which is stronger at low frequencies than at middle ones, needs a network for white noise to be set to
+/// this many times its level.
+const CAMERA: f64 = 2.0;
 
 /// What removes noise.
 #[derive(Clone)]
@@ -40,6 +45,14 @@ impl Method {
             Self::BuiltIn(_) => true,
             Self::Model(model) => model.sigma > 0.0,
             Self::TotalVariation { lambda } => lambda.is_none(),
+        }
+    }
+
+    /// The level of white noise to denoise for.
+    pub fn level(&self, noise: &Noise) -> f64 {
+        match &noise.model {
+            Some(model) if model.kind == NoiseKind::Camera => CAMERA * noise.sigma,
+            _ => noise.sigma,
         }
     }
 

@@ -24,20 +24,24 @@ mod method;
 mod noise;
 mod pixels;
 mod prepared;
+mod stabiliser;
 mod variation;
 
 pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
+pub use stabiliser::Counts;
 
 use crate::engine::{SharedEngine, standard};
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
+use crate::noise::NoiseKind;
 use crate::{Result, network::Network};
 use method::Method;
 use pixels::Pixels;
 use rayon::prelude::*;
+use stabiliser::Stabiliser;
 use std::sync::Arc;
 
 /// Removes noise from pictures: a trained network, or total variation.
@@ -48,6 +52,9 @@ use std::sync::Arc;
 pub struct Denoiser {
     method: Method,
     level: Level,
+    /// The kind of noise, unless it is found in each picture.
+    kind: Option<NoiseKind>,
+    counts: Counts,
     strength: f64,
     clip: bool,
     engine: SharedEngine,
@@ -70,7 +77,15 @@ const ANOTHER_SCALE: f32 = 4.0;
 
 impl From<Method> for Denoiser {
     fn from(method: Method) -> Self {
-        Self { method, level: Level::Estimated, strength: 1.0, clip: false, engine: standard() }
+        Self {
+            method,
+            level: Level::Estimated,
+            kind: None,
+            counts: Counts::default(),
+            strength: 1.0,
+            clip: false,
+            engine: standard(),
+        }
     }
 }
 
@@ -125,6 +140,19 @@ impl Denoiser {
     #[must_use]
     pub fn sigma(self, sigma: f64) -> Self {
         Self { level: Level::Given(sigma), ..self }
+    }
+
+    /// Denoises for this kind of noise, instead of finding out which it is.
+    #[must_use]
+    pub fn noise(self, kind: NoiseKind) -> Self {
+        Self { kind: Some(kind), ..self }
+    }
+
+    /// What is known of the camera or microscope whose counts are denoised; unless the kind of noise is given too, it is
+    /// taken for counts with read noise.
+    #[must_use]
+    pub fn counts(self, counts: Counts) -> Self {
+        Self { kind: self.kind.or(Some(NoiseKind::PoissonGaussian)), counts, ..self }
     }
 
     /// Leaves the thresholds of a network as they were trained, whatever the noise.
@@ -246,13 +274,33 @@ impl Denoiser {
     fn ready(&self, picture: &impl Pixels, white_is_one: bool) -> Result<Prepared<'_>> {
         self.check()?;
         let channels = picture.kind();
-        let noise = match self.level {
-            Level::Given(sigma) => Some(Noise::given(sigma, white_is_one)),
-            Level::AsTrained if self.is_parallel() => None,
-            _ => self.method.follows_noise().then(|| Noise::estimate(picture, white_is_one)),
+        let (mut noise, mut stabiliser) = (None, None);
+        match self.level {
+            Level::Given(sigma) => noise = Some(Noise::given(sigma, white_is_one)),
+            Level::AsTrained if self.is_parallel() => {}
+            _ if self.method.follows_noise() => {
+                let sample = noise::sample(picture);
+                let found = Noise::estimate(&sample, white_is_one, self.kind);
+                stabiliser = self.stabiliser(&found, &sample, picture.unit())?;
+                noise = Some(found);
+            }
+            _ => {}
+        }
+        let sigma = match (&stabiliser, &noise) {
+            (Some(stabiliser), _) => Some(stabiliser.sigma()),
+            (None, Some(noise)) => Some(self.method.level(noise)),
+            (None, None) => None,
         };
-        let work = self.method.work(channels, self.strength, noise.map(|noise| noise.sigma))?;
-        Ok(Prepared { work, clip: self.clip, noise, engine: &*self.engine })
+        let work = self.method.work(channels, self.strength, sigma)?;
+        Ok(Prepared { work, stabiliser, clip: self.clip, noise, engine: &*self.engine })
+    }
+
+    /// What makes counts as noisy everywhere, if the noise is that of counts.
+    fn stabiliser(&self, noise: &Noise, sample: &Image, unit: f64) -> Result<Option<Stabiliser>> {
+        let Some(model) = noise.model.as_ref().filter(|model| model.is_counted()) else { return Ok(None) };
+        let transforms =
+            model.variances.iter().map(|variance| self.counts.transform(unit, variance.a, variance.b));
+        Ok(Some(Stabiliser::new(transforms.collect::<Result<_>>()?, sample)))
     }
 
     fn given(&self) -> Option<f64> {

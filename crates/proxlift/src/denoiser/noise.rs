@@ -1,18 +1,20 @@
 //! The noise level that a picture is denoised for.
 
 use super::pixels::Pixels;
-use crate::{evaluation::noise_level, image::Image};
+use crate::image::Image;
+use crate::noise::{NoiseKind, NoiseModel};
 use std::fmt;
 
 /// The noise level that a picture is denoised for.
 ///
-/// It prints as `0.098 (25/255)`, or without the fraction where white need not be 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// It prints as `sigma 0.098 (25/255)`, or without the fraction where white need not be 1, and tells where it rises with
+/// the intensity or is correlated.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Noise {
     /// The standard deviation, on the picture's own scale.
     pub sigma: f64,
-    /// Whether it was estimated from the picture, and not given.
-    pub estimated: bool,
+    /// What was found in the picture; none where the level was given.
+    pub model: Option<NoiseModel>,
     /// Whether it was estimated and is less than a grey level of 8 bits: too little to be seen, or told from texture.
     pub faint: bool,
     /// Whether white is 1, as in all pictures but float ones.
@@ -29,14 +31,21 @@ const BAND: usize = 64;
 
 impl Noise {
     pub(super) fn given(sigma: f64, white_is_one: bool) -> Self {
-        Self { sigma, estimated: false, faint: false, white_is_one }
+        Self { sigma, model: None, faint: false, white_is_one }
     }
 
-    pub(super) fn estimate(picture: &impl Pixels, white_is_one: bool) -> Self {
-        let image = sample(picture);
-        let sigma = noise_level(&image);
-        let range = if white_is_one { 1.0 } else { range(&image) };
-        Self { sigma, estimated: true, faint: sigma <= FAINT * range, white_is_one }
+    pub(super) fn estimate(sample: &Image, white_is_one: bool, kind: Option<NoiseKind>) -> Self {
+        let range = if white_is_one { 1.0 } else { range(sample) };
+        let model = NoiseModel::of_kind(sample, range, kind);
+        let faint = model.sigma <= FAINT * range && !model.is_counted();
+        Self { sigma: model.sigma, model: Some(model), faint, white_is_one }
+    }
+
+    /// A level for people.
+    fn level(&self, level: f64) -> String {
+        let fraction =
+            if self.white_is_one { format!(" ({}/255)", significant(255.0 * level)) } else { String::new() };
+        significant(level) + &fraction
     }
 }
 
@@ -48,7 +57,7 @@ fn range(image: &Image) -> f64 {
 }
 
 /// The picture, or bands of it, evenly spaced, one below the other.
-fn sample(picture: &impl Pixels) -> Image {
+pub(super) fn sample(picture: &impl Pixels) -> Image {
     let (height, width) = picture.size();
     let bands = (MOST_PIXELS / (BAND * width)).max(1);
     if height <= bands * BAND {
@@ -64,11 +73,18 @@ fn sample(picture: &impl Pixels) -> Image {
 
 impl fmt::Display for Noise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&significant(self.sigma))?;
-        if self.white_is_one {
-            write!(f, " ({}/255)", significant(255.0 * self.sigma))?;
+        match &self.model {
+            Some(model) if model.is_counted() => {
+                let slope =
+                    model.variances.iter().map(|variance| significant(variance.b)).collect::<Vec<_>>();
+                write!(f, "rising with intensity, gain {}", slope.join(", "))
+            }
+            Some(model) if model.kind == NoiseKind::Camera => {
+                let levels = model.levels.iter().map(|level| significant(255.0 * level)).collect::<Vec<_>>();
+                write!(f, "correlated, level {}/255", levels.join(", "))
+            }
+            _ => write!(f, "sigma {}", self.level(self.sigma)),
         }
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
-use super::{method::Work, noise::Noise, pixels::Pixels, variation};
+use super::{method::Work, noise::Noise, pixels::Pixels, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
@@ -14,6 +14,7 @@ pub type Progress<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + 'a;
 /// A [`Denoiser`](super::Denoiser) that has settled the noise level of a picture and is ready for it.
 pub struct Prepared<'a> {
     pub(super) work: Work<'a>,
+    pub(super) stabiliser: Option<Stabiliser>,
     pub(super) clip: bool,
     /// The level that the picture will be denoised for, unless a network is used as it was trained or total variation
     /// has a weight of its own.
@@ -31,7 +32,7 @@ impl Prepared<'_> {
                 variation::check_memory(raster.kind(), raster.size())?;
                 step(progress, 0, 1)?;
                 let noisy = raster.crop(0..raster.height(), 0..raster.width());
-                raster.put((0, 0), &clipped(variation::denoise(&noisy, *lambda)?, self.clip));
+                raster.put((0, 0), &self.vary(noisy, *lambda)?);
                 step(progress, 1, 1)
             }
         }
@@ -44,15 +45,28 @@ impl Prepared<'_> {
             Work::Network(network) => self.pass(network, noisy).image(noisy),
             Work::TotalVariation(lambda) => {
                 variation::check_memory(noisy.kind(), noisy.size())?;
-                Ok(clipped(variation::denoise(noisy, *lambda)?, self.clip))
+                self.vary(noisy.clone(), *lambda)
             }
         }
+    }
+
+    fn vary(&self, noisy: Image, lambda: f32) -> Result<Image> {
+        let stabiliser = self.stabiliser.as_ref();
+        let estimate = variation::denoise(&forward(stabiliser, noisy), lambda)?;
+        Ok(clipped(inverse(stabiliser, estimate), self.clip))
     }
 
     fn pass<'b>(&'b self, network: &'b Network<f32>, picture: &impl Pixels) -> Pass<'b> {
         let (size, border) = (picture.size(), 2 * network.border);
         let tiles = self.engine.tiles(network.architecture(), size.0 + border, size.1 + border);
-        Pass { engine: self.engine, network, size, tiles, clip: self.clip }
+        Pass {
+            engine: self.engine,
+            network,
+            stabiliser: self.stabiliser.as_ref(),
+            size,
+            tiles,
+            clip: self.clip,
+        }
     }
 }
 
@@ -61,6 +75,14 @@ fn step(progress: &mut Progress<'_>, done: usize, all: usize) -> Result<()> {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Cancelled),
     }
+}
+
+fn forward(stabiliser: Option<&Stabiliser>, image: Image) -> Image {
+    if let Some(stabiliser) = stabiliser { stabiliser.forward(image) } else { image }
+}
+
+fn inverse(stabiliser: Option<&Stabiliser>, image: Image) -> Image {
+    if let Some(stabiliser) = stabiliser { stabiliser.inverse(image) } else { image }
 }
 
 fn clipped(mut image: Image, clip: bool) -> Image {
@@ -74,6 +96,7 @@ fn clipped(mut image: Image, clip: bool) -> Image {
 struct Pass<'a> {
     engine: &'a dyn Engine<f32>,
     network: &'a Network<f32>,
+    stabiliser: Option<&'a Stabiliser>,
     /// Of the picture.
     size: (usize, usize),
     /// Of the picture with its border.
@@ -157,6 +180,7 @@ impl Pass<'_> {
         let architecture = self.network.architecture();
         let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
         let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
+        let noisy = forward(self.stabiliser, noisy);
         let grid = architecture.grid(noisy.height(), noisy.width())?;
         let samples = noisy.channels() / architecture.channels;
         let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
@@ -168,6 +192,6 @@ impl Pass<'_> {
         refuse!(data.iter().any(|v| !v.is_finite()) =>
             "the network gives a number that is not finite: the model is damaged");
         let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
-        Ok(clipped(tile, self.clip))
+        Ok(clipped(inverse(self.stabiliser, tile), self.clip))
     }
 }

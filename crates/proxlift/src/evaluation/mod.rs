@@ -1,13 +1,11 @@
-//! Scores of an estimate against the clean image, and the noise level of an image without one.
+//! Scores of an estimate against the clean image.
 //!
 //! Images are scored as they are given; clip the estimate to `[0, 1]` first if the figure you compare with did.
 
-mod noise_level;
 mod psnr;
 mod score;
 mod ssim;
 
-pub use noise_level::noise_level;
 pub use psnr::{Peak, mse, psnr};
 pub use score::{Score, Summary, mean_psnr};
 pub use ssim::ssim;

@@ -17,74 +17,64 @@ const BANDS: [usize; 6] = [1, 3, 5, 7, 9, 15];
 const QUANTILES: [&[f32]; 2] = [&[0.01, 0.05, 0.2, 0.5], &[0.05, 0.3]];
 /// The least energy that counts, of values where white is 255.
 const LEAST: f32 = 1e-4;
-/// Brightness and two colour differences.
-const OPPONENTS: usize = 3;
-/// Energies of a block.
-const ENERGIES: usize = OPPONENTS * (BANDS.len() - 1);
 /// A value that near to black or white was clipped.
 const CLIPPED: f32 = 0.5 / 255.0;
+/// Brightness and two colour differences.
+const OPPONENTS: usize = 3;
+/// Energies of a block; those of colour are 0 in grey.
+type Energies = [[f32; BANDS.len() - 1]; OPPONENTS];
 
-/// How many features there are.
-pub(super) const FEATURES: usize = ENERGIES * (QUANTILES[0].len() + QUANTILES[1].len());
-
-/// The features of a colour picture where white is 1; none if it has no block of 16 x 16 pixels that is not clipped.
-pub(super) fn features(image: &Image) -> Option<[f32; FEATURES]> {
-    let scales = [energies(image, 1), energies(image, 2)];
-    let mut features = Vec::with_capacity(FEATURES);
-    for (mut blocks, quantiles) in scales.into_iter().zip(QUANTILES) {
+/// The features of a picture where white is 1; none if it has no block of 16 x 16 pixels that is not clipped.
+pub(super) fn features(image: &Image) -> Option<Vec<f32>> {
+    let mut features = Vec::new();
+    for (scale, quantiles) in [1, 2].into_iter().zip(QUANTILES) {
+        let mut blocks = energies(image, scale);
         if blocks.is_empty() {
             return None;
         }
-        for e in 0..ENERGIES {
-            blocks.sort_unstable_by(|a, b| a[e].total_cmp(&b[e]));
-            features.extend(
-                quantiles.iter().map(|q| blocks[(q * blocks.len() as f32) as usize][e].max(LEAST).ln()),
-            );
+        for (c, band) in (0..image.channels()).flat_map(|c| (0..BANDS.len() - 1).map(move |band| (c, band))) {
+            blocks.sort_unstable_by(|a, b| a[c][band].total_cmp(&b[c][band]));
+            let at = |q: &f32| blocks[(q * blocks.len() as f32) as usize][c][band].max(LEAST).ln();
+            features.extend(quantiles.iter().map(at));
         }
     }
-    features.try_into().ok()
+    Some(features)
 }
 
 /// The energies of blocks, evenly spaced, of the picture scaled down by `scale`.
-fn energies(image: &Image, scale: usize) -> Vec<[f32; ENERGIES]> {
+fn energies(image: &Image, scale: usize) -> Vec<Energies> {
     let cosines = Cosines::new();
     let places = places((image.height(), image.width()), scale * SIDE, BLOCKS);
     places.par_iter().filter_map(|&place| energy(image, place, scale, &cosines)).collect()
 }
 
 /// The energies of one block, unless it was clipped.
-fn energy(
-    image: &Image,
-    (top, left): (usize, usize),
-    scale: usize,
-    cosines: &Cosines,
-) -> Option<[f32; ENERGIES]> {
+fn energy(image: &Image, (top, left): (usize, usize), scale: usize, cosines: &Cosines) -> Option<Energies> {
     let mut block: [Block; OPPONENTS] = Default::default();
-    let mut clipped = 0;
-    for (c, plane) in block.iter_mut().enumerate() {
+    let (channels, mut clipped) = (image.channels(), 0);
+    for (c, plane) in block.iter_mut().enumerate().take(channels) {
         let values = image.plane(c);
         for y in 0..scale * SIDE {
             let row = &values[(top + y) * image.width() + left..][..scale * SIDE];
             for (x, &v) in row.iter().enumerate() {
                 clipped += usize::from(!(CLIPPED..=1.0 - CLIPPED).contains(&v));
-                plane[y / scale][x / scale] += 255.0 * v;
+                plane[y / scale][x / scale] += 255.0 * v / (scale * scale) as f32;
             }
         }
     }
-    if 10 * clipped > OPPONENTS * scale * scale * SIDE * SIDE {
+    if 10 * clipped > channels * scale * scale * SIDE * SIDE {
         return None;
     }
-    let share = 1.0 / (scale * scale) as f32;
-    for y in 0..SIDE {
-        for x in 0..SIDE {
-            let [r, g, b] = block.map(|plane| share * plane[y][x]);
-            let [grey, red, green] =
-                [(r + g + b) / 3f32.sqrt(), (r - b) / 2f32.sqrt(), (r - 2.0 * g + b) / 6f32.sqrt()];
-            (block[0][y][x], block[1][y][x], block[2][y][x]) = (grey, red, green);
+    if channels == OPPONENTS {
+        for (y, x) in (0..SIDE).flat_map(|y| (0..SIDE).map(move |x| (y, x))) {
+            let [r, g, b] = block.map(|plane| plane[y][x]);
+            block[0][y][x] = (r + g + b) / 3f32.sqrt();
+            block[1][y][x] = (r - b) / 2f32.sqrt();
+            block[2][y][x] = (r - 2.0 * g + b) / 6f32.sqrt();
         }
     }
-    let mut energies = [0.0; ENERGIES];
-    for (plane, energies) in block.iter().zip(energies.chunks_exact_mut(BANDS.len() - 1)) {
+    let mut energies = Energies::default();
+    for (plane, energies) in block.iter().zip(&mut energies).take(channels) {
         let mut counts = [0.0; BANDS.len() - 1];
         for (i, row) in cosines.transform(plane).iter().enumerate() {
             for (j, coefficient) in row.iter().enumerate().filter(|(j, _)| i + j > 0) {

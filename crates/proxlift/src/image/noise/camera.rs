@@ -23,6 +23,8 @@ pub struct CameraNoise {
     pub demosaicing: Demosaicing,
     /// Standard deviations, in pixels, of the Gaussian that smooths brightness, and of the one that smooths colour.
     pub smoothing: [f32; 2],
+    /// The share of colour noise that the camera leaves.
+    pub colour: f32,
     /// JPEG quality, and whether colours are stored at half the resolution.
     pub jpeg: Option<(u8, bool)>,
 }
@@ -52,13 +54,22 @@ impl CameraNoise {
         let read = between(0.1, 0.6);
         let luma = between(-0.3, 1.3).max(0.0);
         let chroma = luma + between(-0.5, 2.0).max(0.0);
+        let colour = between(-0.4, 1.1).clamp(0.0, 1.0);
         let balance = [between(1.3, 2.4), 1.0, between(1.2, 2.2)];
         let (quality, keeps) = (between(78.0, 99.0) as u8, between(0.0, 1.0) < 0.35);
         let demosaicing =
             [Demosaicing::None, Demosaicing::Bilinear, Demosaicing::GradientCorrected][below(rng, 3)];
         let jpeg = (!keeps).then(|| (quality, below(rng, 2) == 1));
         let gain = (1.0 - read * read) * linear * linear / MID_GREY;
-        Self { gain, read_noise: read * linear, balance, demosaicing, smoothing: [luma, chroma], jpeg }
+        Self {
+            gain,
+            read_noise: read * linear,
+            balance,
+            demosaicing,
+            smoothing: [luma, chroma],
+            colour,
+            jpeg,
+        }
     }
 
     /// What this camera makes of a colour picture without noise, planar, `height` x `width`.
@@ -84,7 +95,7 @@ impl CameraNoise {
         for (n, &v) in noise.iter_mut().zip(&*values) {
             *n = display(light(v) + *n) - v;
         }
-        smooth(&mut noise, (height, width), self.smoothing);
+        smooth(&mut noise, (height, width), self.smoothing, self.colour);
         values
             .iter_mut()
             .zip(&noise)
@@ -188,15 +199,15 @@ fn demosaic(planes: &[f32], (height, width): (usize, usize), how: Demosaicing) -
     out
 }
 
-/// Smooths brightness and colour differences of three planes.
-fn smooth(planes: &mut [f32], size: (usize, usize), [luma, chroma]: [f32; 2]) {
+/// Smooths brightness and colour differences of three planes, and keeps a share of the latter.
+fn smooth(planes: &mut [f32], size: (usize, usize), [luma, chroma]: [f32; 2], colour: f32) {
     let pixels = size.0 * size.1;
     let mean: Vec<f32> =
         (0..pixels).map(|i| (planes[i] + planes[pixels + i] + planes[2 * pixels + i]) / 3.0).collect();
     let mut bright = mean.clone();
     blur(&mut bright, size, luma);
     for plane in planes.chunks_exact_mut(pixels) {
-        plane.iter_mut().zip(&mean).for_each(|(v, m)| *v -= m);
+        plane.iter_mut().zip(&mean).for_each(|(v, m)| *v = colour * (*v - m));
         blur(plane, size, chroma);
         plane.iter_mut().zip(&bright).for_each(|(v, b)| *v += b);
     }

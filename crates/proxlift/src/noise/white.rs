@@ -46,13 +46,13 @@ const ROUNDS: usize = 8;
 /// pixel or a flat image 0. A large image is sampled, in the same places each time.
 ///
 /// ```
-/// # use proxlift::{dataset::synthetic::dead_leaves, evaluation::noise_level, image::{Channels, noise::add_gaussian}};
+/// # use proxlift::{dataset::synthetic::dead_leaves, noise::white_level, image::{Channels, noise::add_gaussian}};
 /// let clean = dead_leaves(1, 0, 96, 96, Channels::Grey)?;
 /// let noisy = add_gaussian(&clean, 0.1, 1, 0)?;
-/// assert!((noise_level(&noisy) - 0.1).abs() < 0.01);
+/// assert!((white_level(&noisy) - 0.1).abs() < 0.01);
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-pub fn noise_level(image: &Image) -> f64 {
+pub fn white_level(image: &Image) -> f64 {
     let (channels, height, width) = image.shape();
     let dct = Dct::new(SIDE.min(height), SIDE.min(width));
     let (places_y, places_x) = (height - dct.rows + 1, width - dct.columns + 1);

@@ -2,9 +2,9 @@
 #![allow(missing_docs)]
 
 use proxlift::dataset::synthetic::dead_leaves;
-use proxlift::evaluation::noise_level as level;
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
+use proxlift::noise::white_level as level;
 
 fn leaves(channels: Channels, index: u64) -> Image {
     dead_leaves(1, index, 200, 240, channels).unwrap()
