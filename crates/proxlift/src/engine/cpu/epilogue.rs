@@ -68,6 +68,26 @@ pub(super) unsafe trait Epilogue {
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, _: S, _: usize, _: [usize; P]) {}
 }
 
+/// The source, the planes, and as [`Epilogue::len`] the numbers that the shortest of all slices has.
+macro_rules! memory {
+    ($self:ident, $source:expr => $planes:expr $(, $other:expr)*) => {
+        #[inline(always)]
+        fn source(&$self) -> Option<&[f32]> {
+            $source
+        }
+
+        #[inline(always)]
+        fn planes(&mut $self) -> &mut [f32] {
+            $planes
+        }
+
+        fn len(&$self) -> usize {
+            $planes.len()$(.min($other.len()))*
+        }
+    };
+}
+pub(super) use memory;
+
 /// Writes the vectors of a row.
 ///
 /// # Safety
@@ -91,19 +111,7 @@ pub(super) struct Assign<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for Assign<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        None
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    memory!(self, None => self.0);
 }
 
 /// `u <- u + sum` in place: the pull-back.
@@ -111,19 +119,7 @@ pub(super) struct AddTo<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for AddTo<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.0)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    memory!(self, Some(self.0) => self.0);
 }
 
 /// `v = u + sum`: the affine part of a layer of a batch.
@@ -134,19 +130,7 @@ pub(super) struct WriteTo<'a> {
 
 // SAFETY: `len` is that of the shorter slice.
 unsafe impl Epilogue for WriteTo<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.v
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len())
-    }
+    memory!(self, Some(self.u) => self.v, self.u);
 }
 
 /// `u <- clip(u + sum)` in place: a layer of inference of the paper's network.
@@ -157,19 +141,7 @@ pub(super) struct ClipInPlace<'a> {
 
 // SAFETY: source and planes are the same slice, and `rows` is the number of thresholds.
 unsafe impl Epilogue for ClipInPlace<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.u
-    }
-
-    fn len(&self) -> usize {
-        self.u.len()
-    }
+    memory!(self, Some(self.u) => self.u);
 
     fn rows(&self) -> usize {
         self.clip.features()
@@ -198,19 +170,7 @@ pub(super) struct ClipForward<'a> {
 
 // SAFETY: `len` is that of the shortest slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipForward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.next
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len()).min(self.next.len())
-    }
+    memory!(self, Some(self.u) => self.next, self.u, self.v);
 
     fn rows(&self) -> usize {
         self.clip.features()
@@ -242,19 +202,7 @@ pub(super) struct ClipBackward<'a> {
 
 // SAFETY: `len` is that of the shorter slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipBackward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.d)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.d
-    }
-
-    fn len(&self) -> usize {
-        self.d.len().min(self.v.len())
-    }
+    memory!(self, Some(self.d) => self.d, self.v);
 
     fn rows(&self) -> usize {
         self.clip.features()

@@ -6,7 +6,7 @@
 
 use super::activation::PackedActivation;
 use super::activation_sums::ActivationSums;
-use super::epilogue::{AHEAD, Epilogue, store_row};
+use super::epilogue::{AHEAD, Epilogue, memory, store_row};
 use super::inertia::{Carry, Keep, Replace};
 use super::vectors::{load, prefetch, store};
 use crate::engine::ReverseRule;
@@ -41,19 +41,7 @@ pub(super) struct InPlace<'a> {
 
 // SAFETY: source and planes are the same slice.
 unsafe impl Epilogue for InPlace<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.u
-    }
-
-    fn len(&self) -> usize {
-        self.u.len()
-    }
+    memory!(self, Some(self.u) => self.u);
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {
@@ -85,19 +73,7 @@ pub(super) struct Forward<'a> {
 
 // SAFETY: `len` is that of the shortest slice.
 unsafe impl Epilogue for Forward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.next
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len()).min(self.next.len())
-    }
+    memory!(self, Some(self.u) => self.next, self.u, self.v);
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -143,19 +119,7 @@ pub(super) struct Backward<'a, 'b> {
 
 // SAFETY: `len` is that of the shorter slice.
 unsafe impl Epilogue for Backward<'_, '_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.d)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.d
-    }
-
-    fn len(&self) -> usize {
-        self.d.len().min(self.v.len())
-    }
+    memory!(self, Some(self.d) => self.d, self.v);
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {
