@@ -15,7 +15,7 @@ use fearless_simd::{Simd, prelude::*};
 /// [`source`](Epilogue::source) and [`planes`](Epilogue::planes) have at least [`len`](Epilogue::len) numbers, whenever
 /// they are asked, and no other method touches memory outside its bounds as long as its own conditions hold: the kernels
 /// check `len` and `rows` once, and nothing after that.
-pub(super) unsafe trait Epilogue {
+pub unsafe trait Epilogue {
     /// What sums start from, if not from zero: the features before a layer, which its adjoint reads too.
     fn source(&self) -> Option<&[f32]>;
 
@@ -31,9 +31,7 @@ pub(super) unsafe trait Epilogue {
     }
 
     /// What the sum of the lanes from `at` on starts from.
-    ///
-    /// # Safety
-    /// These lanes are before [`Epilogue::len`].
+    /// Safety: these lanes are before [`Epilogue::len`].
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         match self.source() {
@@ -44,9 +42,7 @@ pub(super) unsafe trait Epilogue {
     }
 
     /// Takes the sums of row `row`, still in registers, for `N` vectors from each `at` on.
-    ///
-    /// # Safety
-    /// These lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
+    /// Safety: these lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
         &mut self,
@@ -61,9 +57,7 @@ pub(super) unsafe trait Epilogue {
 
     /// What is left to do with row `row` when all rows have finished these vectors, which are still in the nearest
     /// cache. It is compiled once where [`Epilogue::finish`] is compiled for every shape of a register block.
-    ///
-    /// # Safety
-    /// As for [`Epilogue::finish`].
+    /// Safety: as for [`Epilogue::finish`].
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, _: S, _: usize, _: [usize; P]) {}
 }
@@ -89,11 +83,9 @@ macro_rules! memory {
 pub(super) use memory;
 
 /// Writes the vectors of a row.
-///
-/// # Safety
-/// The lanes from each `at` on are inside `planes`.
+/// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
-pub(super) unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
+pub unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
     planes: &mut [f32],
     at: [usize; P],
     sums: [[S::f32s; N]; P],
@@ -107,7 +99,7 @@ pub(super) unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
 }
 
 /// `out = sum` from zero: the planes of the taps, or the first layer.
-pub(super) struct Assign<'a>(pub &'a mut [f32]);
+pub struct Assign<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for Assign<'_> {
@@ -115,7 +107,7 @@ unsafe impl Epilogue for Assign<'_> {
 }
 
 /// `u <- u + sum` in place: the pull-back.
-pub(super) struct AddTo<'a>(pub &'a mut [f32]);
+pub struct AddTo<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for AddTo<'_> {
@@ -123,7 +115,7 @@ unsafe impl Epilogue for AddTo<'_> {
 }
 
 /// `v = u + sum`: the affine part of a layer of a batch.
-pub(super) struct WriteTo<'a> {
+pub struct WriteTo<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
 }
@@ -134,7 +126,7 @@ unsafe impl Epilogue for WriteTo<'_> {
 }
 
 /// `u <- clip(u + sum)` in place: a layer of inference of the paper's network.
-pub(super) struct ClipInPlace<'a> {
+pub struct ClipInPlace<'a> {
     pub u: &'a mut [f32],
     pub clip: Clip<'a>,
 }
@@ -161,7 +153,7 @@ unsafe impl Epilogue for ClipInPlace<'_> {
 }
 
 /// `v = u + sum`, `u+ = clip(v)`, both kept: a layer of training of the paper's network.
-pub(super) struct ClipForward<'a> {
+pub struct ClipForward<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
@@ -193,7 +185,7 @@ unsafe impl Epilogue for ClipForward<'_> {
 }
 
 /// `d <- rule(v, d + sum)` in place: the reverse sweep through a clip.
-pub(super) struct ClipBackward<'a> {
+pub struct ClipBackward<'a> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub clip: Clip<'a>,
@@ -238,4 +230,4 @@ unsafe impl Epilogue for ClipBackward<'_> {
 }
 
 /// Numbers from a vector to the one that is needed a block of pixels later.
-pub(super) const AHEAD: usize = 2 * LANES;
+pub const AHEAD: usize = 2 * LANES;

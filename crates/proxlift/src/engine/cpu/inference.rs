@@ -3,16 +3,16 @@
 //! A tile computes around its pixels what the later layers need. The strips of a tile exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
-use super::Cpu;
 use super::activation::Clip;
 use super::epilogue::{Assign, ClipInPlace};
 use super::image_step::ImageStep;
 use super::inertia::Replace;
 use super::learned::InPlace;
-use super::pairs::stencil::{Progress, Stencil};
+use super::pairs::progress::Progress;
+use super::pairs::stencil::Stencil;
 use super::scratch::{Batch, Shelf, StripMemory};
-use crate::engine::{Cut, Tiles};
-use crate::field::{Aligned, Field, Grid};
+use crate::engine::Cut;
+use crate::field::{Aligned, Grid};
 use crate::network::{Memory, Network};
 use fearless_simd::Level;
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const GROUP: usize = 4;
 
 /// What the strips share.
-pub(super) struct Inference<'a> {
+pub struct Inference<'a> {
     pub level: Level,
     pub shelf: &'a Shelf,
     pub network: &'a Network<f32>,
@@ -41,15 +41,17 @@ struct Strip {
 }
 
 impl Inference<'_> {
-    /// `output = z - L_K* u_{K-1}` for one sample, in `tiles`.
-    pub(super) fn image(&self, z: &[f32], grid: Grid, tiles: &Tiles, strips: usize, output: &mut [f32]) {
-        for (rows, columns) in tiles.iter() {
-            self.tile(z, grid, (rows, columns), strips, output);
-        }
-    }
-
-    /// The pixels of the output that a tile wants.
-    fn tile(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
+    /// The pixels of `output = z - L_K* u_{K-1}` that a tile of one sample wants. The bits are those of the whole image
+    /// if it has the receptive radius more pixels on every side where the image has them, and begins at an even row of
+    /// it, since rows are computed in pairs.
+    pub fn tile(
+        &self,
+        z: &[f32],
+        grid: Grid,
+        (rows, columns): (&Cut, &Cut),
+        strips: usize,
+        output: &mut [f32],
+    ) {
         let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
         // u_k is needed r + 2 r (K - 1 - k) rows beyond the output, and of layer K the output itself.
         let needed = |k: usize| match depth - k {
@@ -104,13 +106,12 @@ impl Inference<'_> {
     /// Cuts the rows of a tile into strips of whole pairs, none thinner than what its neighbours need of it.
     fn strips(&self, grid: Grid, (rows, columns): (&Cut, &Cut), count: usize) -> Vec<Strip> {
         let (radius, limits, width) = (grid.gap(), &rows.around, columns.around.len());
-        let rows = limits.clone();
         let beyond = radius * (2 * GROUP + 1);
-        let height = rows.len().div_ceil(count).max(beyond).next_multiple_of(2).max(2);
+        let height = limits.len().div_ceil(count).max(beyond).next_multiple_of(2).max(2);
         let mut strips = Vec::with_capacity(count);
-        let mut start = rows.start;
-        while start < rows.end {
-            let rest = rows.end - start;
+        let mut start = limits.start;
+        while start < limits.end {
+            let rest = limits.end - start;
             let rows = start..start + if rest < height + beyond { rest } else { height };
             let around = widen(&rows, beyond + radius, limits);
             let around = around.start / 2 * 2..around.end;
@@ -170,34 +171,6 @@ impl Inference<'_> {
             }
             _ => ImageStep::Nothing,
         }
-    }
-}
-
-impl Cpu {
-    /// [`Engine::denoise_tile`](crate::engine::Engine::denoise_tile). The bits are those of the whole image if `z` holds
-    /// the receptive radius more pixels on every side where the image has them, and begins at an even row of it, since
-    /// rows are computed in pairs.
-    pub(super) fn fused_tile(
-        &self,
-        network: &Network<f32>,
-        z: &Field<f32>,
-        (rows, columns): (Range<usize>, Range<usize>),
-        output: &mut Field<f32>,
-    ) {
-        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
-        let grid = z.grid();
-        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the tile is not in the image");
-        let rows = Cut { wanted: rows, around: 0..grid.height() };
-        let columns = Cut { wanted: columns, around: 0..grid.width() };
-        self.shelf.with_batch(|batch| {
-            batch.pack_pairs(network);
-            let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
-            let strips = rayon::current_num_threads();
-            // One after the other, each on all threads: the features of one only are in memory.
-            for (s, output) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
-                inference.tile(z.sample(s), grid, (&rows, &columns), strips, output);
-            }
-        });
     }
 }
 

@@ -13,9 +13,7 @@ use crate::engine::ReverseRule;
 use fearless_simd::{Simd, prelude::*};
 
 /// The vectors of a row.
-///
-/// # Safety
-/// The lanes from each `at` on are inside `planes`.
+/// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
 unsafe fn load_row<S: Simd, const P: usize, const N: usize>(
     simd: S,
@@ -33,7 +31,7 @@ unsafe fn load_row<S: Simd, const P: usize, const N: usize>(
 }
 
 /// `u <- s(u + sum)` in place: a layer of inference. With inertia, what is in place is `y`.
-pub(super) struct InPlace<'a> {
+pub struct InPlace<'a> {
     pub u: &'a mut [f32],
     pub activation: &'a PackedActivation,
     pub inertia: Option<Replace<'a>>,
@@ -63,7 +61,7 @@ unsafe impl Epilogue for InPlace<'_> {
 }
 
 /// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` and `u+` are `y` and `y+`.
-pub(super) struct Forward<'a> {
+pub struct Forward<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
@@ -107,7 +105,7 @@ unsafe impl Epilogue for Forward<'_> {
 }
 
 /// `d <- rule(v, d + sum)` in place: the reverse sweep through an activation.
-pub(super) struct Backward<'a, 'b> {
+pub struct Backward<'a, 'b> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub activation: &'a PackedActivation,
@@ -134,9 +132,7 @@ unsafe impl Epilogue for Backward<'_, '_> {
 
 impl Backward<'_, '_> {
     /// One vector.
-    ///
-    /// # Safety
-    /// As for [`Epilogue::after`].
+    /// Safety: as for [`Epilogue::after`].
     #[inline(always)]
     unsafe fn back<S: Simd>(&mut self, simd: S, row: usize, at: usize) {
         // SAFETY: the caller's promise.

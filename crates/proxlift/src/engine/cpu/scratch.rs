@@ -8,7 +8,7 @@ use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};
 
 /// What one sample needs while it goes through a block, or in training through the network.
-pub(super) struct Scratch {
+pub struct Scratch {
     /// The planes of the taps.
     pub window: Aligned<f32>,
     /// The noisy image, padded.
@@ -54,7 +54,7 @@ impl Scratch {
     }
 
     /// Sizes what the layers of `network` remember in training; once sized, it stays.
-    pub(super) fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
+    pub fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
         let layers = stencil.architecture.depth;
         let Memory { features, images } = network.unrolling.memory();
         if features && self.y.is_empty() {
@@ -69,7 +69,7 @@ impl Scratch {
 }
 
 /// What a strip of an image needs while it goes through the network.
-pub(super) struct StripMemory {
+pub struct StripMemory {
     pub work: pairs::stencil::Work,
     /// The noisy image, padded.
     pub z: Aligned<f32>,
@@ -99,7 +99,7 @@ impl StripMemory {
     }
 
     /// Sizes what the layers of `network` remember; once sized, it stays.
-    pub(super) fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
+    pub fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
         let Memory { features, images } = network.unrolling.memory();
         if features {
             self.before.get_or_insert_with(|| Aligned::zeros(stencil.features()));
@@ -112,7 +112,7 @@ impl StripMemory {
 
 /// The filters of a network, packed, and the gradients of each sample of a batch.
 #[derive(Default)]
-pub(super) struct Batch {
+pub struct Batch {
     /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight.
     pub packed: Vec<Packed>,
     /// The same for images, which go through the network in pairs of rows.
@@ -125,7 +125,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Packs for training.
-    pub(super) fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
+    pub fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
         self.packed.resize_with(depth + 1, Packed::default);
         for (k, (packed, theta)) in self.packed.iter_mut().zip(&network.theta).enumerate() {
@@ -135,7 +135,7 @@ impl Batch {
     }
 
     /// Packs for images.
-    pub(super) fn pack_pairs(&mut self, network: &Network<f32>) {
+    pub fn pack_pairs(&mut self, network: &Network<f32>) {
         self.pairs.resize_with(network.theta.len(), Default::default);
         for (k, (packed, theta)) in self.pairs.iter_mut().zip(&network.theta).enumerate() {
             packed.pack(theta, scale(network, k));
@@ -146,8 +146,8 @@ impl Batch {
     fn pack_activations(&mut self, network: &Network<f32>) {
         self.activation.resize_with(network.theta.len() - 1, PackedActivation::default);
         for (packed, activation) in self.activation[1..].iter_mut().zip(&network.activation) {
-            packed
-                .pack(activation.piecewise().expect("the fused passes are for piecewise-linear activations"));
+            let functions = activation.piecewise();
+            packed.pack(functions.expect("the fused passes are for piecewise-linear activations"));
         }
     }
 }
@@ -184,6 +184,14 @@ impl<K: PartialEq, V> Kept<K, V> {
     fn put(&self, key: K, value: V) {
         lock(&self.0).push((key, value));
     }
+
+    /// Runs `f` with what was kept for `key`.
+    fn lend<R>(&self, key: K, make: impl FnOnce() -> V, f: impl FnOnce(&mut V) -> R) -> R {
+        let mut value = self.take(&key, make);
+        let result = f(&mut value);
+        self.put(key, value);
+        result
+    }
 }
 
 impl<K: PartialEq, V> Kept<K, Arc<V>> {
@@ -204,7 +212,7 @@ impl<K: PartialEq, V> Kept<K, Arc<V>> {
 
 /// Stencils and memory between two calls.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub struct Shelf {
     stencils: Kept<(Architecture, Grid), Arc<Stencil>>,
     pairs: Kept<(Architecture, Grid), Arc<pairs::stencil::Stencil>>,
     scratches: Kept<(Architecture, Grid, bool), Scratch>,
@@ -213,43 +221,32 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
+    pub fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
         self.stencils.share((architecture, grid), || Stencil::new(architecture, grid))
     }
 
-    pub(super) fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
+    pub fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
         self.pairs.share((architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
     }
 
     /// Memory for a strip that so many layers go through `together`, to be given back by [`Shelf::put_strip`].
-    pub(super) fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
+    pub fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
         self.strips.take(&(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
     }
 
-    pub(super) fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
+    pub fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
         self.strips.put((stencil.architecture, stencil.grid), memory);
     }
 
     /// Runs `f` with memory for `stencil`.
-    pub(super) fn with_scratch<R>(
-        &self,
-        stencil: &Stencil,
-        training: bool,
-        f: impl FnOnce(&mut Scratch) -> R,
-    ) -> R {
+    pub fn with_scratch<R>(&self, stencil: &Stencil, training: bool, f: impl FnOnce(&mut Scratch) -> R) -> R {
         let key = (stencil.architecture, stencil.grid, training);
-        let mut scratch = self.scratches.take(&key, || Scratch::new(stencil, training));
-        let result = f(&mut scratch);
-        self.scratches.put(key, scratch);
-        result
+        self.scratches.lend(key, || Scratch::new(stencil, training), f)
     }
 
     /// Runs `f` with memory for a batch.
-    pub(super) fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
-        let mut batch = self.batches.take(&(), Batch::default);
-        let result = f(&mut batch);
-        self.batches.put((), batch);
-        result
+    pub fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
+        self.batches.lend((), Batch::default, f)
     }
 }
 

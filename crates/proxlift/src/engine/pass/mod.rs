@@ -52,35 +52,24 @@ pub struct Pass<T: Real> {
 }
 
 impl<T: Real> Pass<T> {
-    /// Memory for a batch, all but `z` zero.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
+    /// Memory for a batch, all but `z` zero; an error if the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>) -> Result<Self> {
         network.check_batch(&z)?;
         let Architecture { depth, features, channels, .. } = network.architecture();
-        let fields = |channels: usize, wanted: &dyn Fn(usize) -> bool| {
+        let fields = |channels: usize, count: usize, wanted: &dyn Fn(usize) -> bool| {
             let samples = |k| if wanted(k) { z.samples() } else { 0 };
-            (0..=depth).map(|k| Field::zeros(samples(k), channels, z.grid())).collect::<Vec<_>>()
+            (0..count).map(|k| Field::zeros(samples(k), channels, z.grid())).collect::<Vec<_>>()
         };
-        let inertial = |k: usize| k < depth && network.layer_memory(k + 1).inertia != T::zero();
+        let inertial = |k: usize| network.layer_memory(k + 1).inertia != T::zero();
         let extrapolates = |k: usize| k > 0 && network.layer_memory(k).extrapolation != T::zero();
         Ok(Self {
-            u: fields(features, &|k| k < depth),
-            v: fields(features, &|k| k > 0 && k < depth),
-            r: fields(channels, &|_| true),
-            seen: fields(channels, &extrapolates),
-            y: fields(features, &inertial),
+            u: fields(features, depth, &|_| true),
+            v: fields(features, depth, &|k| k > 0),
+            r: fields(channels, depth + 1, &|_| true),
+            seen: fields(channels, depth + 1, &extrapolates),
+            y: fields(features, depth, &inertial),
             z,
-        }
-        .without_last())
-    }
-
-    /// Features end at layer `K - 1`.
-    fn without_last(mut self) -> Self {
-        self.u.pop();
-        self.v.pop();
-        self
+        })
     }
 
     /// `K`.

@@ -37,12 +37,8 @@ impl<T: Real> Carried<T> {
     /// Memory for the batch of `pass`.
     pub fn new(network: &Network<T>, pass: &Pass<T>) -> Self {
         let (features, image) = (pass.u[0].zeros_like(), pass.z.zeros_like());
-        let memory = network.unrolling.memory();
-        let inertia = if memory.features {
-            features.clone()
-        } else {
-            Field::zeros(0, features.channels(), features.grid())
-        };
+        let samples = if network.unrolling.memory().features { features.samples() } else { 0 };
+        let inertia = Field::zeros(samples, features.channels(), features.grid());
         Self { d: features.clone(), back: features, inertia, p: image.clone(), image }
     }
 }
