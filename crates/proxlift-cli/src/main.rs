@@ -129,3 +129,7 @@ fn refuse_flags(error: &clap::Error) -> ExitCode {
     output::complain("error", sentence.trim_start_matches("error: "));
     ExitCode::from(BAD_INPUT)
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/pages.rs"]
+mod tests;

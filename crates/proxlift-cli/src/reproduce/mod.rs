@@ -141,3 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/reproduce.rs"]
+mod tests;

@@ -168,18 +168,3 @@ fn comparison(scale: &Scale, depth: usize) -> Vec<(Method, Experiment, Settings)
     let others = [Method::Adam, Method::Lifted].map(|method| (method, compare(None), common(scale, depth)));
     lb_fb.chain(sgd).chain(others).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::scale::FULL;
-    use super::*;
-    use clap::ValueEnum;
-
-    #[test]
-    fn every_run_of_the_paper_is_there_once() {
-        let all = runs(&FULL, Part::value_variants(), 2).unwrap();
-        assert_eq!(all.len(), 2 * (2 * 7 + 2 + 3 * (2 + 6 + 5 + 2)));
-        let names: std::collections::HashSet<_> = all.iter().map(|run| &run.name).collect();
-        assert_eq!(names.len(), all.len());
-    }
-}

@@ -259,3 +259,7 @@ impl Denoiser {
         if let Level::Given(sigma) = self.level { Some(sigma) } else { None }
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/denoiser.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! What the paper says of its experiments, each with a verdict from the data.
 
-mod batches;
+pub mod batches;
 mod convergence;
 mod energy;
 mod robustness;
