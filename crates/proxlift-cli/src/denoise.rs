@@ -23,17 +23,7 @@ use std::time::Instant;
 /// except where an integer format is written. A grey model of your own takes the channels of a colour picture one by
 /// one.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift denoise photo.png                   writes photo-denoised.png
-  proxlift denoise photo.png --strength 0.7    removes less
-  proxlift denoise photo.jpg -o clean.png      another name or format
-  proxlift denoise scans/ -o clean/            a folder, its structure kept
-  proxlift denoise *.tif --sigma 12/255        where the noise level is known
-  proxlift denoise photo.png --method tv       total variation
-  proxlift denoise photo.png --model m.safetensors   a model of your own
-  proxlift denoise scans/ -o clean/ --json | jq .sigma
-  curl -s URL | proxlift denoise - > clean.png")]
+#[command(after_help = include_str!("help/denoise.txt").trim_end())]
 pub struct Arguments {
     /// Pictures (PNG, JPEG, TIFF, WebP), folders of pictures, or - for standard input
     #[arg(required = true, value_name = "IN")]

@@ -25,14 +25,7 @@ use std::path::{Path, PathBuf};
 /// is amplified. Shown are its median and maximum over pictures (centre crops of at most 96 x 96 pixels) with noise of
 /// the level that the model was trained for.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift inspect                                lists the built-in models
-  proxlift inspect best --colour                  shows one of them
-  proxlift inspect m.safetensors
-  proxlift inspect m.safetensors --data photos/   robustness on your pictures
-  proxlift inspect m.safetensors --filter-sheet filters.png
-  proxlift inspect m.safetensors --json | jq .jacobian_norm.max")]
+#[command(after_help = include_str!("help/inspect.txt").trim_end())]
 pub struct Arguments {
     /// A model file, or the name of a built-in model [default: list the built-in ones]
     #[arg(value_name = "MODEL")]

@@ -25,12 +25,7 @@ use std::path::PathBuf;
 /// the same seed. Total variation is always included. Results of other programs can be added as folders of pictures
 /// that are named like the clean ones; `proxlift evaluate --export-noisy` writes the noisy pictures to start from.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift compare --model best --model small -o sheet.html
-  proxlift compare --model ours=m.safetensors --data photos/ --sigma 25/255
-  proxlift compare --model best --also BM3D=results/ --data bsd68/ --clip
-  proxlift compare --data bsd68/ --show test003,test011 --errors -o sheet.html")]
+#[command(after_help = include_str!("../help/compare.txt").trim_end())]
 pub struct Arguments {
     /// `best`, `small`, or a file written by `proxlift train`; may be given several times. NAME is its label [default:
     /// the name of the file]

@@ -23,13 +23,7 @@ use std::path::PathBuf;
 ///
 /// With several noise levels, the output is a table with one line per level.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift evaluate                    the model `best` on built-in pictures
-  proxlift evaluate --model small --data photos/ --sigma 25/255
-  proxlift evaluate --model m.safetensors --sigma 0.2 --as-trained
-  proxlift evaluate --sigma 0.02:0.3:0.02 --tv --plot curve.svg
-  proxlift evaluate --method tv --json --verbose | jq .per_image")]
+#[command(after_help = include_str!("../help/evaluate.txt").trim_end())]
 pub struct Arguments {
     #[command(flatten)]
     choice: Choice,

@@ -30,21 +30,20 @@ pub struct Pictures {
 impl Pictures {
     /// Reads or paints what `scale` needs.
     pub fn load(data: Option<&Path>, test: Option<&Path>, scale: &Scale) -> Result<Self> {
+        let (side, test_side) = (BUILT_IN_SIDE.max(2 * scale.patch), scale.test_side);
         let (train, described) = match data {
             Some(folder) => enough(folder, scale.images, scale.patch, "train on")?,
-            None => {
-                let (count, side) = (scale.images, BUILT_IN_SIDE.max(2 * scale.patch));
-                let set = ImageSet::embedded_train(count, side, Channels::Grey, 0)?;
-                (set, format!("{count} built-in pictures (dead leaves) of {side} x {side} pixels"))
-            }
+            None => (
+                ImageSet::embedded_train(scale.images, side, Channels::Grey, 0)?,
+                format!("{} built-in pictures (dead leaves) of {side} x {side} pixels", scale.images),
+            ),
         };
         let (test, test_described) = match test {
             Some(folder) => enough(folder, scale.test, LEAST_SIDE, "test on")?,
-            None => {
-                let (count, side) = (scale.test, scale.test_side);
-                let set = ImageSet::embedded_test(count, side, Channels::Grey, 0)?;
-                (set, format!("{count} built-in pictures of {side} x {side} pixels"))
-            }
+            None => (
+                ImageSet::embedded_test(scale.test, test_side, Channels::Grey, 0)?,
+                format!("{} built-in pictures of {test_side} x {test_side} pixels", scale.test),
+            ),
         };
         let fingerprint = format!("{:016x}", hash(train.images().iter().chain(test.images())));
         Ok(Self { train: Arc::new(train), test, described, test_described, fingerprint })

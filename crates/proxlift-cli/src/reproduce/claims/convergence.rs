@@ -83,7 +83,7 @@ pub fn no_oscillation(all: &Material<'_>, form: Method) -> Finding {
 /// Largest gap between the shallow and the deep curve for “holds” and for “mixed”, in percent.
 const GAPS: (f64, f64) = (10.0, 25.0);
 
-pub fn stable_with_depth_rule(scale: &Scale) -> String {
+pub fn depth_rule(scale: &Scale) -> String {
     format!(
         "The paper: “a light discrepancy appears between the curves” of different depths. The gap between two curves is \
          the mean of |loss at K = {} / loss at K = {} − 1| over the second half of the epochs. It holds if LB-FB's is at \
@@ -96,7 +96,7 @@ pub fn stable_with_depth_rule(scale: &Scale) -> String {
 }
 
 /// Deeper networks train like shallow ones.
-pub fn stable_with_depth(all: &Material<'_>, form: Method) -> Finding {
+pub fn stable(all: &Material<'_>, form: Method) -> Finding {
     let (first, last) = (all.scale.depths[0], all.scale.deepest());
     let (mut rows, mut numbers, mut verdict) = (Vec::new(), Vec::new(), Verdict::NoData);
     for method in Method::ALL {
