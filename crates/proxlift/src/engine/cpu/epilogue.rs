@@ -62,9 +62,9 @@ pub unsafe trait Epilogue {
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, _: S, _: usize, _: [usize; P]) {}
 }
 
-/// The source, the planes, and as [`Epilogue::len`] the numbers that the shortest of all slices has.
+/// The source, the planes, as [`Epilogue::len`] the numbers that the shortest of all slices has, and the rows.
 macro_rules! memory {
-    ($self:ident, $source:expr => $planes:expr $(, $other:expr)*) => {
+    ($self:ident, $source:expr => $planes:expr $(, $other:expr)* $(; $rows:expr)?) => {
         #[inline(always)]
         fn source(&$self) -> Option<&[f32]> {
             $source
@@ -78,6 +78,10 @@ macro_rules! memory {
         fn len(&$self) -> usize {
             $planes.len()$(.min($other.len()))*
         }
+
+        $(fn rows(&$self) -> usize {
+            $rows
+        })?
     };
 }
 pub(super) use memory;
@@ -133,11 +137,7 @@ pub struct ClipInPlace<'a> {
 
 // SAFETY: source and planes are the same slice, and `rows` is the number of thresholds.
 unsafe impl Epilogue for ClipInPlace<'_> {
-    memory!(self, Some(self.u) => self.u);
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.u) => self.u; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -162,11 +162,7 @@ pub struct ClipForward<'a> {
 
 // SAFETY: `len` is that of the shortest slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipForward<'_> {
-    memory!(self, Some(self.u) => self.next, self.u, self.v);
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.u) => self.next, self.u, self.v; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -194,11 +190,7 @@ pub struct ClipBackward<'a> {
 
 // SAFETY: `len` is that of the shorter slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipBackward<'_> {
-    memory!(self, Some(self.d) => self.d, self.v);
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.d) => self.d, self.v; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(

@@ -158,56 +158,51 @@ fn scale(network: &Network<f32>, k: usize) -> f32 {
 }
 
 /// What passes leave for later ones of the same shape, so that these allocate nothing.
-struct Kept<K, V>(Mutex<Vec<(K, V)>>);
-
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
+type Kept<K, V> = Mutex<Vec<(K, V)>>;
 
 /// Shapes that are kept at most.
 const KEPT: usize = 8;
 
-impl<K: PartialEq, V> Kept<K, V> {
-    /// Takes what was kept for `key`, or `make`s it; to be given back by [`Kept::put`].
-    fn take(&self, key: &K, make: impl FnOnce() -> V) -> V {
-        let mut kept = lock(&self.0);
-        let found = kept.iter().position(|(k, _)| k == key).map(|i| kept.swap_remove(i).1);
-        if found.is_none() && kept.len() >= KEPT.max(2 * rayon::current_num_threads()) {
-            kept.remove(0);
-        }
-        drop(kept);
-        found.unwrap_or_else(make)
+/// Takes what was kept for `key`, or `make`s it; to be given back by [`put`].
+fn take<K: PartialEq, V>(kept: &Kept<K, V>, key: &K, make: impl FnOnce() -> V) -> V {
+    let mut kept = lock(kept);
+    let found = kept.iter().position(|(k, _)| k == key).map(|i| kept.swap_remove(i).1);
+    if found.is_none() && kept.len() >= KEPT.max(2 * rayon::current_num_threads()) {
+        kept.remove(0);
     }
-
-    fn put(&self, key: K, value: V) {
-        lock(&self.0).push((key, value));
-    }
-
-    /// Runs `f` with what was kept for `key`.
-    fn lend<R>(&self, key: K, make: impl FnOnce() -> V, f: impl FnOnce(&mut V) -> R) -> R {
-        let mut value = self.take(&key, make);
-        let result = f(&mut value);
-        self.put(key, value);
-        result
-    }
+    drop(kept);
+    found.unwrap_or_else(make)
 }
 
-impl<K: PartialEq, V> Kept<K, Arc<V>> {
-    /// What is kept for `key`, shared.
-    fn share(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
-        let mut kept = lock(&self.0);
-        if let Some((_, value)) = kept.iter().find(|(k, _)| *k == key) {
-            return value.clone();
-        }
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        let value = Arc::new(make());
-        kept.push((key, value.clone()));
-        value
+fn put<K, V>(kept: &Kept<K, V>, key: K, value: V) {
+    lock(kept).push((key, value));
+}
+
+/// Runs `f` with what was kept for `key`.
+fn lend<K: PartialEq, V, R>(
+    kept: &Kept<K, V>,
+    key: K,
+    make: impl FnOnce() -> V,
+    f: impl FnOnce(&mut V) -> R,
+) -> R {
+    let mut value = take(kept, &key, make);
+    let result = f(&mut value);
+    put(kept, key, value);
+    result
+}
+
+/// What is kept for `key`, shared.
+fn share<K: PartialEq, V>(kept: &Kept<K, Arc<V>>, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+    let mut kept = lock(kept);
+    if let Some((_, value)) = kept.iter().find(|(k, _)| *k == key) {
+        return value.clone();
     }
+    if kept.len() == KEPT {
+        kept.remove(0);
+    }
+    let value = Arc::new(make());
+    kept.push((key, value.clone()));
+    value
 }
 
 /// Stencils and memory between two calls.
@@ -222,31 +217,31 @@ pub struct Shelf {
 
 impl Shelf {
     pub fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
-        self.stencils.share((architecture, grid), || Stencil::new(architecture, grid))
+        share(&self.stencils, (architecture, grid), || Stencil::new(architecture, grid))
     }
 
     pub fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
-        self.pairs.share((architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
+        share(&self.pairs, (architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
     }
 
     /// Memory for a strip that so many layers go through `together`, to be given back by [`Shelf::put_strip`].
     pub fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
-        self.strips.take(&(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
+        take(&self.strips, &(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
     }
 
     pub fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
-        self.strips.put((stencil.architecture, stencil.grid), memory);
+        put(&self.strips, (stencil.architecture, stencil.grid), memory);
     }
 
     /// Runs `f` with memory for `stencil`.
     pub fn with_scratch<R>(&self, stencil: &Stencil, training: bool, f: impl FnOnce(&mut Scratch) -> R) -> R {
         let key = (stencil.architecture, stencil.grid, training);
-        self.scratches.lend(key, || Scratch::new(stencil, training), f)
+        lend(&self.scratches, key, || Scratch::new(stencil, training), f)
     }
 
     /// Runs `f` with memory for a batch.
     pub fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
-        self.batches.lend((), Batch::default, f)
+        lend(&self.batches, (), Batch::default, f)
     }
 }
 

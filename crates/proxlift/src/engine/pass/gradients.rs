@@ -75,7 +75,7 @@ impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
         let learned = layer.activation.piecewise().zip(self.gradients.activation.get_mut(k - 1));
         match self.rule {
             ReverseRule::Backprop => {
-                self.engine.slope(layer, v, back, d);
+                layer.activation.slope(v, back, d);
                 learned.into_iter().for_each(|(s, gradient)| s.add_derivatives(v, back, gradient));
             }
             ReverseRule::Lifted { .. } => {

@@ -74,20 +74,19 @@ pub struct Term {
     first: usize,
     /// How much of each filter row of the block.
     filter: [f32; 3],
-    /// The image row that is added, and the one that is added or subtracted, if there is one.
-    image: (usize, Option<(usize, f32)>),
+    /// The image rows and their signs.
+    image: &'static [(usize, f32)],
 }
 
 impl Term {
-    const fn new(point: Point, filter: [f32; 3], plus: usize, other: Option<(usize, f32)>) -> Self {
-        Self { point, first: 0, filter, image: (plus, other) }
+    const fn new(point: Point, filter: [f32; 3], image: &'static [(usize, f32)]) -> Self {
+        Self { point, first: 0, filter, image }
     }
 
     /// The image rows, counted from where the even output's kernel begins, and their signs.
     pub fn image_rows(&self) -> impl Iterator<Item = (usize, f32)> + use<> {
-        let (plus, other) = self.image;
         let first = self.first;
-        std::iter::once((plus, 1.0)).chain(other).map(move |(row, sign)| (first + row, sign))
+        self.image.iter().map(move |(row, sign)| (first + row, *sign))
     }
 
     /// The combination of the filter rows, of which `tap` gives a number.
@@ -99,17 +98,20 @@ impl Term {
 
 /// The terms of blocks of one, two and three rows.
 const BLOCKS: [&[Term]; 3] = [
-    &[Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, None), Term::new(Point::Infinity, [1.0, 0.0, 0.0], 1, None)],
     &[
-        Term::new(Point::One, [1.0, 1.0, 0.0], 1, None),
-        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((1, -1.0))),
-        Term::new(Point::Infinity, [0.0, 1.0, 0.0], 2, Some((1, -1.0))),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0)]),
+        Term::new(Point::Infinity, [1.0, 0.0, 0.0], &[(1, 1.0)]),
     ],
     &[
-        Term::new(Point::One, [0.5, 0.5, 0.5], 1, Some((2, 1.0))),
-        Term::new(Point::Minus, [0.5, -0.5, 0.5], 2, Some((1, -1.0))),
-        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((2, -1.0))),
-        Term::new(Point::Infinity, [0.0, 0.0, 1.0], 3, Some((1, -1.0))),
+        Term::new(Point::One, [1.0, 1.0, 0.0], &[(1, 1.0)]),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0), (1, -1.0)]),
+        Term::new(Point::Infinity, [0.0, 1.0, 0.0], &[(2, 1.0), (1, -1.0)]),
+    ],
+    &[
+        Term::new(Point::One, [0.5, 0.5, 0.5], &[(1, 1.0), (2, 1.0)]),
+        Term::new(Point::Minus, [0.5, -0.5, 0.5], &[(2, 1.0), (1, -1.0)]),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0), (2, -1.0)]),
+        Term::new(Point::Infinity, [0.0, 0.0, 1.0], &[(3, 1.0), (1, -1.0)]),
     ],
 ];
 
