@@ -5,9 +5,8 @@ use crate::error_map::{ABOVE, BELOW, FULL, error_map};
 use crate::html::{as_png, data_uri, document, table};
 use crate::scores::summary;
 use maud::{Markup, PreEscaped, html};
-use proxlift::Result;
 use proxlift::evaluation::{Score, Summary};
-use proxlift::image::Image;
+use proxlift::{Result, image::Image};
 
 /// The width that crops share if nothing else is told, as the page has it.
 const PAGE: usize = 1024;

@@ -1,15 +1,13 @@
 //! Figure 2 of the paper: LB-FB against SGD at several depths; beyond it, Adam and the lifted preset.
 
 use super::curves::{View, loss_panels, write_courses};
-use super::folder::cell;
 use super::report::{Material, Section, links};
-use super::runs::Method;
+use super::{folder::cell, runs::Method};
 use crate::chart::{Chart, Panel};
 use crate::html::table;
 use crate::train::announce::duration;
 use maud::{Markup, html};
-use proxlift::evaluation::mean_psnr;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, evaluation::mean_psnr};
 
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let scale = all.scale;

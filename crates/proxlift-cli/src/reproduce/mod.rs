@@ -20,10 +20,8 @@ mod table1;
 mod training;
 mod work;
 
-use crate::flags::pool;
-use crate::output;
 use crate::train::announce::duration;
-use crate::train::interrupt;
+use crate::{flags::pool, output, train::interrupt};
 use anyhow::Result;
 use clap::ValueEnum;
 use folder::Folder;

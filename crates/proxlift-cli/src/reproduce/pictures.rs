@@ -3,10 +3,9 @@
 use super::scale::Scale;
 use crate::files::short_name;
 use crate::test_set::{LEAST_SIDE, check_sides};
-use proxlift::dataset::ImageSet;
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, dataset::ImageSet};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,17 +1,11 @@
 //! The report: what its parts are made of, and the page that holds them.
 
-use super::folder::Folder;
-use super::machine;
-use super::pictures::Pictures;
-use super::results::Results;
-use super::scale::Scale;
-use crate::chart::Chart;
+use super::{folder::Folder, machine, pictures::Pictures, results::Results, scale::Scale};
 use crate::files::{write, write_json};
-use crate::html::document;
 use crate::train::announce::duration;
+use crate::{chart::Chart, html::document};
 use maud::{Markup, PreEscaped, Render, html};
-use proxlift::image::Image;
-use proxlift::{Result, engine};
+use proxlift::{Result, engine, image::Image};
 use serde_json::json;
 use std::path::PathBuf;
 

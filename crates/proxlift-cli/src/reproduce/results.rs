@@ -2,9 +2,8 @@
 
 use super::runs::{Experiment, Method};
 use super::training::{Epoch, Training};
-use proxlift::Result;
-use proxlift::network::Network;
 use proxlift::training::rate_search::PAPER_RATES;
+use proxlift::{Result, network::Network};
 
 pub struct Results(pub Vec<Training>);
 

@@ -1,14 +1,11 @@
 //! Table 1 of the paper: SSIM and PSNR on the test images, beside the paper's own figures.
 
-use super::folder::cell;
 use super::report::{Material, Section, links};
-use super::runs::Method;
-use crate::html::table;
-use crate::scores::summary;
+use super::{folder::cell, runs::Method};
+use crate::{html::table, scores::summary};
 use maud::html;
 use proxlift::evaluation::{Peak, psnr, ssim};
-use proxlift::image::Image;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, image::Image};
 
 /// What the paper prints: SSIM, its deviation, PSNR, its deviation.
 const PAPER: [(&str, [f64; 4]); 3] = [

@@ -3,13 +3,10 @@
 //! Mini-batches are small, and two trainings on a thread each take less time than one after the other on two threads.
 //! Results are the same bits for any number of threads; the time of a training is that of one thread.
 
-use super::pictures::Pictures;
-use super::training::Training;
-use crate::flags::pool;
+use super::{pictures::Pictures, training::Training};
 use crate::output::{self, Progress};
 use crate::train::announce::duration;
-use crate::train::interrupt;
-use crate::workers::side_by_side;
+use crate::{flags::pool, train::interrupt, workers::side_by_side};
 use anyhow::Result;
 use proxlift::image::Image;
 use std::sync::{Mutex, PoisonError};

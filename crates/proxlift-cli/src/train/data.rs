@@ -7,8 +7,7 @@ use proxlift::dataset::{ImageSet, Patches};
 use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
-use proxlift::training::Config;
-use proxlift::{Denoiser, Error, Result};
+use proxlift::{Denoiser, Error, Result, training::Config};
 use std::path::Path;
 use std::sync::Arc;
 

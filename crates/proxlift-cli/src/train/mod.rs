@@ -11,16 +11,13 @@ mod report;
 mod session;
 mod watch;
 
-use crate::flags::pool;
-use crate::output;
+use crate::{flags::pool, output};
 use announce::announce;
 use anyhow::Result;
 use data::Data;
 use flags::Flags;
 use folder::Folder;
-use proxlift::Error;
-use proxlift::network::Network;
-use proxlift::training::Config;
+use proxlift::{Error, network::Network, training::Config};
 use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;

@@ -1,14 +1,11 @@
 //! What happens while a training runs: progress, scores, history, models.
 
-use super::announce::duration;
-use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
-use super::interrupt;
+use super::{announce::duration, data::Data, interrupt};
 use crate::output::{self, Progress};
 use proxlift::model::{Model, Provenance};
-use proxlift::network::Network;
 use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session, Trainer};
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, network::Network};
 use std::time::{Duration, Instant};
 
 /// The time that a training takes is told after so long, or after its first epoch.

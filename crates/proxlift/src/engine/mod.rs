@@ -18,11 +18,8 @@ pub use cpu::Cpu;
 pub use reference::Reference;
 pub use tiles::{Cut, Tiles};
 
-use crate::field::Field;
 use crate::network::{Architecture, Layer, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseGradient;
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseGradient};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -6,8 +6,7 @@ use super::super::runs::{Experiment, Method};
 use super::{Finding, Verdict};
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use maud::html;
-use proxlift::Result;
-use proxlift::training::ENERGY_ROUNDING;
+use proxlift::{Result, training::ENERGY_ROUNDING};
 use serde_json::json;
 
 pub const RULE: &str = "The theory behind Algorithm 1: under backtracking the energy of a batch does not rise in a step. \

@@ -6,13 +6,9 @@ use super::super::runs::Method;
 use super::super::scale::Scale;
 use super::{Finding, Verdict};
 use crate::chart::{Axis, Chart, Line, Panel};
-use crate::html::table;
-use crate::sensitivity::jacobian_norms;
+use crate::{html::table, sensitivity::jacobian_norms};
 use maud::{Markup, html};
-use proxlift::evaluation::mean_psnr;
-use proxlift::image::Image;
-use proxlift::network::Network;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, evaluation::mean_psnr, image::Image, network::Network};
 use serde_json::json;
 
 /// By how much LB-FB's norm may exceed SGD's, and its PSNR fall behind (dB), to count as no less robust.

@@ -1,8 +1,7 @@
 //! The sums from which activations learn.
 
 use super::activation::PackedActivation;
-use crate::field::LANES;
-use crate::prox::PiecewiseGradient;
+use crate::{field::LANES, prox::PiecewiseGradient};
 use fearless_simd::{Simd, prelude::*};
 
 /// Where the gradients of a layer's activations are summed: for each feature `dc`, then `da_m, dl_m`, a vector each.

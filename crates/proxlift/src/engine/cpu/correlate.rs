@@ -1,7 +1,6 @@
 //! The vector kernel of the weight gradients.
 
-use super::level::dispatch;
-use super::vectors::load;
+use super::{level::dispatch, vectors::load};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;

@@ -5,8 +5,7 @@
 
 use super::activation::Clip;
 use super::vectors::{load, prefetch, store};
-use crate::engine::ReverseRule;
-use crate::field::LANES;
+use crate::{engine::ReverseRule, field::LANES};
 use fearless_simd::{Simd, prelude::*};
 
 /// Where sums start from and where they go, one vector of a row, which is a feature or a tap, at a time.

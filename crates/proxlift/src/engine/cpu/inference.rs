@@ -3,14 +3,11 @@
 //! A tile computes around its pixels what the later layers need. The strips of a tile exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
-use super::activation::Clip;
 use super::epilogue::{Assign, ClipInPlace};
-use super::image_step::ImageStep;
-use super::inertia::Replace;
-use super::learned::InPlace;
 use super::pairs::progress::Progress;
 use super::pairs::stencil::Stencil;
 use super::scratch::{Batch, Shelf, StripMemory};
+use super::{activation::Clip, image_step::ImageStep, inertia::Replace, learned::InPlace};
 use crate::engine::Cut;
 use crate::field::{Aligned, Grid};
 use crate::network::{Memory, Network};

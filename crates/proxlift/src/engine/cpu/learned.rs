@@ -4,11 +4,10 @@
 // Iterators over arrays of vectors would move these through memory.
 #![allow(clippy::needless_range_loop)]
 
-use super::activation::PackedActivation;
-use super::activation_sums::ActivationSums;
 use super::epilogue::{AHEAD, Epilogue, memory, store_row};
 use super::inertia::{Carry, Keep, Replace};
 use super::vectors::{load, prefetch, store};
+use super::{activation::PackedActivation, activation_sums::ActivationSums};
 use crate::engine::ReverseRule;
 use fearless_simd::{Simd, prelude::*};
 

@@ -25,11 +25,9 @@ mod vectors;
 
 use super::tiles::{Cut, TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
-use crate::Result;
 use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
+use crate::{Result, operator::Filters, prox::PiecewiseLinear};
 use bregman::clip_bregman;
 use correlate::correlate;
 use epilogue::{Assign, WriteTo};

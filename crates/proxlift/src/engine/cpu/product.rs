@@ -10,10 +10,8 @@
 //! It holds a block of accumulators in registers and loads each vector once for all of them. The order of additions
 //! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
 
-use super::epilogue::Epilogue;
 use super::level::{dispatch, wide};
-use super::panels::Panels;
-use super::vectors::load;
+use super::{epilogue::Epilogue, panels::Panels, vectors::load};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;

@@ -1,17 +1,13 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
 use super::activation::{Clip, PackedActivation};
-use super::activation_sums::ActivationSums;
-use super::correlate::correlate;
 use super::epilogue::{AddTo, Assign, ClipBackward, ClipForward};
-use super::image_step::ImageStep;
 use super::inertia::{Carry, Keep};
 use super::learned::{Backward, Forward};
-use super::scratch::Scratch;
 use super::stencil::{Packed, Stencil};
-use crate::engine::ReverseRule;
-use crate::field::Aligned;
+use super::{activation_sums::ActivationSums, correlate::correlate, image_step::ImageStep, scratch::Scratch};
 use crate::network::{Memory, Network};
+use crate::{engine::ReverseRule, field::Aligned};
 use fearless_simd::Level;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if

@@ -1,8 +1,7 @@
 //! Memory that is sized once and lent to the passes.
 
-use super::activation::PackedActivation;
-use super::pairs;
 use super::stencil::{Packed, Stencil};
+use super::{activation::PackedActivation, pairs};
 use crate::field::{Aligned, Grid};
 use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};

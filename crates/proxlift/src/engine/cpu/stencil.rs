@@ -2,12 +2,10 @@
 
 use super::combine::{Signed, Start, combine};
 use super::epilogue::{Assign, Epilogue};
-use super::image_step::ImageStep;
-use super::panels::Panels;
 use super::product::{Place, product};
+use super::{image_step::ImageStep, panels::Panels};
 use crate::field::{Aligned, Grid, LANES};
-use crate::network::Architecture;
-use crate::operator::Filters;
+use crate::{network::Architecture, operator::Filters};
 use fearless_simd::Level;
 use std::ops::Range;
 

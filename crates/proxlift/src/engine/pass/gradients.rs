@@ -2,10 +2,7 @@
 
 use super::{Backward, Carried, Own, Pass, forward, reverse};
 use crate::engine::{Engine, Gradients, ReverseRule};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field, network::Network, operator::Filters};
 
 /// The gradients of the loss, or of `E` anchored at the forward pass.
 pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(

@@ -30,9 +30,8 @@ pub use gradients::{add_operator, error, half_squared};
 pub use reverse::{Backward, Carried, reverse};
 
 use super::Engine;
-use crate::field::Field;
 use crate::network::{Architecture, Network};
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field};
 
 /// The variables of a batch in all layers.
 #[derive(Clone, Debug)]

@@ -1,10 +1,7 @@
 //! The recursion in reverse.
 
 use super::Pass;
-use crate::Real;
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
+use crate::{Real, engine::Engine, field::Field, network::Network};
 
 /// How errors go through the activations in reverse, and who gets what passes by.
 pub trait Backward<T: Real> {

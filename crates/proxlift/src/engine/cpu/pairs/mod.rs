@@ -27,8 +27,7 @@ mod convolve;
 pub mod progress;
 pub mod stencil;
 
-use crate::field::LANES;
-use crate::operator::Filters;
+use crate::{field::LANES, operator::Filters};
 
 /// Rows of the blocks that a kernel holds in registers.
 const WHOLE: usize = 3;

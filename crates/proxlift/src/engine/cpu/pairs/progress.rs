@@ -1,7 +1,6 @@
 //! The course of a layer through a strip.
 
-use super::stencil::Stencil;
-use super::{STRETCH, UNIT};
+use super::{STRETCH, UNIT, stencil::Stencil};
 use std::ops::Range;
 
 /// How far a layer has come through a strip.

@@ -1,10 +1,9 @@
 //! One layer on one strip of an image, in pairs of rows: the convolution, its adjoint, and both fused into a pass that
 //! reads the features once.
 
-use super::adjoint::adjoint;
 use super::convolve::{Combined, convolve};
 use super::progress::Progress;
-use super::{PLANE, POINTS, Packed, SIDE, STRETCH, Term, UNIT, terms, unit};
+use super::{PLANE, POINTS, Packed, SIDE, STRETCH, Term, UNIT, adjoint::adjoint, terms, unit};
 use crate::engine::cpu::combine::{Signed, Start, combine, combine_planes};
 use crate::engine::cpu::epilogue::Epilogue;
 use crate::engine::cpu::image_step::ImageStep;
