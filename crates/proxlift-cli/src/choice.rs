@@ -1,8 +1,7 @@
 //! The flags that choose what removes noise.
 
 use crate::flags::not_negative;
-use proxlift::model::BuiltIn;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, model::BuiltIn};
 
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]

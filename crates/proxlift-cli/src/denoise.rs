@@ -1,13 +1,11 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
-use crate::choice::Choice;
 use crate::flags::{not_negative, pool};
 use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard, tasks};
-use crate::workers::side_by_side;
-use proxlift::denoiser::Noise;
+use crate::{choice::Choice, workers::side_by_side};
 use proxlift::image::io::{self, Depth, Format, Limits, Raster};
-use proxlift::{Denoiser, Error, Result};
+use proxlift::{Denoiser, Error, Result, denoiser::Noise};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read};
 use std::ops::ControlFlow;

@@ -1,7 +1,6 @@
 //! What is left of a picture after denoising, drawn.
 
-use proxlift::Result;
-use proxlift::image::Image;
+use proxlift::{Result, image::Image};
 
 /// The error that is drawn in full colour.
 pub const FULL: f32 = 0.2;

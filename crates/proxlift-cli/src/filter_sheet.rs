@@ -1,8 +1,6 @@
 //! A picture of all filters of a network: one row a layer, one tile a filter.
 
-use proxlift::image::Image;
-use proxlift::network::Network;
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, image::Image, network::Network};
 
 /// The side of a weight on the sheet, in pixels, unless the sheet would become too large.
 const WEIGHT: usize = 10;

@@ -1,9 +1,8 @@
 //! Pages and what they are made of: tables, pictures. Everything is inside the one file; text is escaped by `maud`.
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
-use proxlift::Result;
-use proxlift::image::Image;
 use proxlift::image::io::{Depth, Format, Picture, encode};
+use proxlift::{Result, image::Image};
 
 /// A table; the first cell of each row names it.
 pub fn table<C: Render>(head: &[&str], rows: &[Vec<C>]) -> Markup {

@@ -1,16 +1,10 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::files::check_free;
-use crate::sensitivity::jacobian_norms;
-use crate::test_set::TestSet;
-use crate::{filter_sheet, output};
-use proxlift::analysis::LipschitzBound;
-use proxlift::image::Channels;
+use crate::{files::check_free, filter_sheet, output, sensitivity::jacobian_norms, test_set::TestSet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
-use proxlift::network::Architecture;
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, analysis::LipschitzBound, image::Channels, network::Architecture};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};

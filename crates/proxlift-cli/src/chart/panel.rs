@@ -1,8 +1,7 @@
 //! One frame of a drawing: axes, lines, bands, a level to compare with.
 
 use super::axis::{Axis, Range};
-use super::style::Style;
-use super::{CHARACTER, TEXT};
+use super::{CHARACTER, TEXT, style::Style};
 use maud::{Markup, html};
 
 /// A line of a panel.

@@ -3,15 +3,12 @@
 mod curve;
 mod export;
 
-use crate::choice::Choice;
 use crate::files::{check_extension, check_free};
 use crate::flags::{DEFAULT_SIGMA, Levels, levels, pool};
-use crate::output;
-use crate::scores::score;
 use crate::test_set::{TestSet, channels};
+use crate::{choice::Choice, output, scores::score};
 use anyhow::Result;
-use proxlift::image::Channels;
-use proxlift::{Denoiser, Error};
+use proxlift::{Denoiser, Error, image::Channels};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
