@@ -1,7 +1,7 @@
 //! `proxlift compare`: denoisers side by side, in numbers and in pictures.
 
 mod column;
-mod sheet;
+pub mod sheet;
 mod show;
 
 use crate::files::{check_extension, check_free, write};

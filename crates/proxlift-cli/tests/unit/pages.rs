@@ -1,5 +1,6 @@
 //! What pages are made of.
 
+use crate::compare::sheet::Sheet;
 use crate::error_map::error_map;
 use crate::html::base64;
 use proxlift::image::Image;
@@ -29,4 +30,11 @@ fn no_error_is_white() {
     let grey = Image::new(3, 1, 1, vec![0.5; 3]).unwrap();
     let tinted = Image::new(3, 1, 1, vec![0.6, 0.4, 0.5]).unwrap();
     assert!(error_map(&grey, &tinted).unwrap().data().iter().all(|&v| (v - 1.0).abs() < 1e-6));
+}
+
+#[test]
+fn rows_are_as_even_as_can_be() {
+    for (cells, across) in [(3, 3), (6, 6), (7, 4), (8, 4), (13, 5)] {
+        assert_eq!(Sheet::new(cells, None, false).across, across, "{cells}");
+    }
 }
