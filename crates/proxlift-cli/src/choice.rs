@@ -24,7 +24,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What was chosen.
     pub fn load(&self) -> Result<Denoiser> {
         let denoiser = match (&self.method, self.lambda) {
             (Some(_), Some(lambda)) => Denoiser::total_variation_with(lambda),

@@ -116,7 +116,6 @@ struct Job<'a> {
     turn: Mutex<()>,
 }
 
-/// A picture that was written.
 struct Done {
     pixels: usize,
     noise: Option<Noise>,

@@ -67,7 +67,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.json { facts.print_json() } else { facts.print() }
 }
 
-/// Norms of the Jacobian at pictures.
 #[derive(serde::Serialize)]
 struct Measured {
     median: f64,
@@ -98,7 +97,6 @@ impl Measured {
     }
 }
 
-/// The built-in models, a line each.
 fn list() -> anyhow::Result<()> {
     output::line("model    pictures    K   J  parameters  trained for")?;
     for built_in in BuiltIn::ALL {
@@ -135,7 +133,6 @@ fn version(bytes: &[u8]) -> Option<u32> {
     header.metadata().as_ref()?.get("version")?.parse().ok()
 }
 
-/// One row of the table.
 #[derive(serde::Serialize)]
 struct Layer {
     k: usize,
@@ -146,7 +143,6 @@ struct Layer {
     step: Option<f64>,
 }
 
-/// What is found out about a model.
 struct Facts {
     model: Model,
     version: u32,
@@ -164,12 +160,10 @@ impl Facts {
         norms.iter().enumerate().map(layer).collect()
     }
 
-    /// The largest slope of an activation.
     fn steepest(&self) -> f64 {
         self.model.network.activation.iter().map(|s| f64::from(s.steepest())).fold(0.0, f64::max)
     }
 
-    /// The least and the largest threshold.
     fn thresholds(&self) -> (f64, f64) {
         let clips = self.model.network.activation.iter().filter_map(|s| s.piecewise());
         let lambda = clips.flat_map(|s| s.knots()).map(|&l| f64::from(l));

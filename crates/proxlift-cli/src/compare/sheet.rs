@@ -10,7 +10,6 @@ use proxlift::{Result, image::Image};
 
 /// The width that crops share if nothing else is told, as the page has it.
 const PAGE: usize = 1024;
-/// The most crops beside each other.
 const ACROSS: usize = 6;
 /// The least and the largest crop that is chosen.
 const SIDES: (usize, usize) = (128, 256);
@@ -19,14 +18,12 @@ const GAP: usize = 8;
 const MARGIN: usize = 16;
 const CAPTION: usize = 44;
 const HEADING: usize = 30;
-/// The width of a character, about.
 const CHARACTER: f64 = 7.0;
 
 /// What the page adds to all pages: crops at their size beside each other, two in a row on a phone. The clean picture is
 /// the background of each result; a checkbox, which nobody sees, takes the result away.
 const STYLE: &str = include_str!("sheet.css");
 
-/// The mean scores of a column.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Means {
     pub name: String,
@@ -68,7 +65,6 @@ struct Row {
 pub struct Sheet {
     rows: Vec<Row>,
     side: usize,
-    /// Cells beside each other.
     pub across: usize,
     errors: bool,
 }
@@ -173,7 +169,6 @@ fn strong(text: String, is_it: bool) -> Markup {
     html! { @if is_it { strong { (text) } } @else { (text) } }
 }
 
-/// As SVG and CSS have it.
 fn colour(rgb: [f32; 3]) -> String {
     let [r, g, b] = rgb.map(|v| (255.0 * v).round());
     format!("rgb({r},{g},{b})")

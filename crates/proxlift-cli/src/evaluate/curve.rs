@@ -8,7 +8,6 @@ use anyhow::Result;
 use proxlift::Denoiser;
 use serde_json::{Value, json};
 
-/// What was measured at one noise level.
 struct Point {
     scores: Scores,
     /// Total variation's, where it was asked for.

@@ -111,7 +111,6 @@ impl Arguments {
         if as_trained { denoiser.clone().as_trained() } else { denoiser.clone().sigma(sigma) }
     }
 
-    /// How many pictures are scored.
     fn count(&self, pictures: &TestSet) -> usize {
         self.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()))
     }

@@ -108,7 +108,6 @@ fn beyond_chart(
     }
 }
 
-/// Every method at every depth.
 fn compared(all: &Material<'_>) -> impl Iterator<Item = (usize, Method)> {
     all.scale.depths.iter().flat_map(|&depth| Method::ALL.map(|method| (depth, method)))
 }

@@ -9,12 +9,9 @@ use proxlift::{Error, Result, dataset::ImageSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The side of built-in pictures.
 const BUILT_IN_SIDE: usize = 64;
-/// The seed of the noise on test images.
 const NOISE_SEED: u64 = 0;
 
-/// Everything that is looked at.
 pub struct Pictures {
     /// Clean pictures to train on, and to test on.
     pub train: Arc<ImageSet>,
@@ -27,7 +24,6 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Reads or paints what `scale` needs.
     pub fn load(data: Option<&Path>, test: Option<&Path>, scale: &Scale) -> Result<Self> {
         let (side, test_side) = (BUILT_IN_SIDE.max(2 * scale.patch), scale.test_side);
         let (train, described) = match data {
@@ -54,7 +50,6 @@ impl Pictures {
         images.map(|(i, image)| add_gaussian(image, sigma as f32, NOISE_SEED, i as u64)).collect()
     }
 
-    /// The names of the test images' files.
     pub fn test_names(&self) -> Vec<String> {
         self.test.names().iter().map(|path| short_name(path)).collect()
     }

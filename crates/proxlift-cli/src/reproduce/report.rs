@@ -9,7 +9,6 @@ use proxlift::{Result, engine, image::Image};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What the parts are made of.
 pub struct Material<'a> {
     pub scale: &'a Scale,
     pub results: &'a Results,
@@ -30,7 +29,6 @@ pub struct Section {
 }
 
 impl Material<'_> {
-    /// What must be said first.
     pub fn caution(&self) -> Markup {
         html! { @if let Some(text) = self.scale.caution() { p.caution { (text) } "\n" } }
     }

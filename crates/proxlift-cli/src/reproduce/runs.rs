@@ -37,7 +37,6 @@ impl Method {
     /// All, in the order of the figures.
     pub const ALL: [Self; 6] = [Self::Paper, Self::Sweep, Self::Sgd, Self::SgdWide, Self::Adam, Self::Lifted];
 
-    /// The two forms of LB-FB.
     pub const LB_FB: [Self; 2] = [Self::Paper, Self::Sweep];
 
     /// Its part of names, what figures call it, its colour there, and its preset of `proxlift train`.
@@ -76,7 +75,6 @@ pub enum Experiment {
     Compare { depth: usize, rate: Option<f64> },
 }
 
-/// One training to be done.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The name of its folder, but for the fingerprint.

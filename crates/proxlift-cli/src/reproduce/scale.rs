@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// The sizes of all experiments.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scale {
     pub name: &'static str,

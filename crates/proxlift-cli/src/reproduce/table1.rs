@@ -17,7 +17,6 @@ const PAPER: [(&str, [f64; 4]); 3] = [
 /// The scores of a method: SSIM and PSNR at the peak of the image, then both at peak 1, a mean over seeds for each image.
 type Scores = [Vec<f64>; 4];
 
-/// Scores, and writes what is behind the table.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let (depth, sigma, clean) = (all.scale.deepest(), all.sigma, all.pictures.test.images());
     let mut rows = vec![("noisy", scores(clean, &[all.noisy.to_vec()])?)];

@@ -46,12 +46,10 @@ pub struct Epoch {
     pub psnr: Option<f64>,
 }
 
-/// What came of a training.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Settings and data in a word: a training with another one is another training.
     pub fingerprint: String,
-    /// The trainer, in a line.
     pub trainer: String,
     /// The commit that the program was built from.
     pub commit: String,
@@ -205,7 +203,6 @@ impl Clerk<'_> {
         fits.then_some(checkpoint)
     }
 
-    /// The mean of `1/2 ||x^ - x||^2`.
     fn loss(&self, network: &Network<f32>) -> f64 {
         let engine = engine::standard();
         let losses = self.fixed.iter().map(|(z, x)| {

@@ -12,7 +12,6 @@ use proxlift::image::Image;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Steps of the progress bar.
 const STEPS: f64 = 1000.0;
 
 /// Does all that are not done yet, until Ctrl-C. After a failure, those that are under way are finished first.
@@ -79,7 +78,6 @@ impl<'a> Board<'a> {
     }
 }
 
-/// The share of all work that is done.
 fn share(trainings: &[Training], shares: &[f64]) -> f64 {
     let costs = || trainings.iter().map(|training| training.run.cost);
     let done: f64 = costs().zip(shares).map(|(cost, share)| cost * share).sum();

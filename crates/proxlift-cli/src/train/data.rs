@@ -38,7 +38,6 @@ pub struct Data {
     /// The training data and the test set, in a line each.
     pub described: String,
     pub test_described: String,
-    /// Bytes of the training pictures.
     pub bytes: usize,
 }
 
@@ -67,7 +66,6 @@ impl Data {
         Ok(Self { patches, validation, test, described, test_described, bytes })
     }
 
-    /// The scores on the test set.
     pub fn score_test(&self, denoiser: &Denoiser, sigma: f64) -> Result<Scores> {
         score(denoiser, &self.test, self.test.len(), sigma, TEST_SEED)
     }
@@ -103,7 +101,6 @@ fn from_folder(folder: &Path, channels: Channels, sigma: f64) -> Result<(ImageSe
     Ok((train, Validation::new(&held, sigma)?, described))
 }
 
-/// Clean pictures with their noise.
 pub struct Validation {
     clean: Vec<Image>,
     noisy: Vec<Image>,

@@ -17,7 +17,6 @@ const RESULT: &str = "result.json";
 
 /// The network with the best score on the held-out pictures.
 pub const MODEL: &str = "model.safetensors";
-/// What version 0.1 called it.
 const OLD_MODEL: &str = "best.safetensors";
 /// The network of the last checkpoint.
 pub const LAST: &str = "last.safetensors";
@@ -132,7 +131,6 @@ impl Folder {
         files::write(&self.path(name), bytes)
     }
 
-    /// Marks the run as finished.
     pub fn finish(&self, result: &serde_json::Value) -> Result<()> {
         files::write_json(&self.path(RESULT), result)
     }

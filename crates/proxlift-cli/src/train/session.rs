@@ -13,13 +13,11 @@ pub struct Material<'a> {
     pub stop_after: Option<usize>,
 }
 
-/// What a training ended with.
 pub struct Outcome {
     /// The epoch after which it was stopped, if it was.
     pub stopped: Option<usize>,
     /// The best PSNR on the held-out images, and its epoch.
     pub best: Option<(f64, usize)>,
-    /// The trainer, in a line.
     pub trainer: String,
 }
 

@@ -65,7 +65,6 @@ impl<'a> Watch<'a> {
         Ok((Some(psnr), ssim))
     }
 
-    /// PSNR and SSIM on the test set in the epochs that were asked for.
     fn test(&self, epoch: usize, network: &Network<f32>) -> Result<Option<(f64, f64)>> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
             return Ok(None);

@@ -20,7 +20,6 @@ pub fn rule() -> String {
     )
 }
 
-/// Larger batches end higher, smaller ones take longer.
 pub fn trade_off(all: &Material<'_>, method: Method) -> Finding {
     let (mut sizes, mut losses, mut times, mut rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for &size in all.scale.batches {

@@ -13,7 +13,6 @@ pub const RULE: &str = "The theory behind Algorithm 1: under backtracking the en
     It holds if it never did, in any step of any run with backtracking, beyond the rounding of single precision (a share \
     of 1e-5), nor from iteration to iteration on the fixed batch; mixed if in fewer than one step of a thousand.";
 
-/// `E` falls on a fixed batch, and in every step of every LB-FB run.
 pub fn monotone(all: &Material<'_>, method: Method) -> Result<Finding> {
     let own = all.results.0.iter().filter(|training| training.run.method == method);
     let (steps, rises) = own

@@ -25,7 +25,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All, some or none of several tests.
     fn all_or_some(tests: &[bool]) -> Self {
         match tests.iter().filter(|test| **test).count() {
             _ if tests.is_empty() => Self::NoData,
@@ -83,7 +82,6 @@ fn claims(all: &Material<'_>, robustness: &Robustness, method: Method) -> Result
     ])
 }
 
-/// Judges all claims and writes what is behind them.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let robustness = Robustness::measure(all)?;
     let [paper, sweep] = Method::LB_FB.map(|method| claims(all, &robustness, method));

@@ -33,14 +33,12 @@ struct Measured {
     psnr: Vec<f64>,
 }
 
-/// What was measured of all methods.
 pub struct Robustness {
     measured: Vec<Measured>,
     evidence: Markup,
 }
 
 impl Robustness {
-    /// Measures, draws, and writes what is behind the figure.
     pub fn measure(all: &Material<'_>) -> Result<Self> {
         let scale = all.scale;
         let crops: Vec<Image> = all.noisy.iter().map(|image| image.centre(scale.jacobian_side)).collect();
@@ -71,7 +69,6 @@ impl Robustness {
         Ok(Self { measured, evidence })
     }
 
-    /// A form of LB-FB against SGD.
     pub fn no_less_than_sgd(&self, scale: &Scale, method: Method) -> Finding {
         let find = |method| self.measured.iter().find(|m| m.method == method);
         let tests = find(method).zip(find(Method::SgdWide)).map(|(lb, sgd)| {
