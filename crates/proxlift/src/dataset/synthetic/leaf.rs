@@ -52,7 +52,6 @@ pub(super) struct Leaf {
     centre: (f32, f32),
     /// Unit vector of the first axis.
     axis: (f32, f32),
-    /// Half-axes.
     half: (f32, f32),
     /// Width of the rim, in painted pixels.
     rim: f32,

@@ -102,7 +102,6 @@ impl<'a> Clip<'a> {
         (!packed.clips.is_empty()).then_some(Self { thresholds: &packed.clips })
     }
 
-    /// The features that it is for.
     pub fn features(self) -> usize {
         self.thresholds.len()
     }

@@ -24,7 +24,6 @@ pub unsafe trait Epilogue {
     /// Numbers that may be touched.
     fn len(&self) -> usize;
 
-    /// Rows that it knows what to do with.
     fn rows(&self) -> usize {
         usize::MAX
     }
@@ -85,7 +84,6 @@ macro_rules! memory {
 }
 pub(super) use memory;
 
-/// Writes the vectors of a row.
 /// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
 pub unsafe fn store_row<S: Simd, const P: usize, const N: usize>(

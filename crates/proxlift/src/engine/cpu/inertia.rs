@@ -9,7 +9,6 @@ pub struct Replace<'a> {
 }
 
 impl Replace<'_> {
-    /// The vector at `at`.
     #[inline(always)]
     pub fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let u = &mut self.u[at..at + S::f32s::LEN];
@@ -27,7 +26,6 @@ pub struct Keep<'a> {
 }
 
 impl Keep<'_> {
-    /// The vector at `at`.
     #[inline(always)]
     pub fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let moved = next - S::f32s::from_slice(simd, &self.u[at..at + S::f32s::LEN]);
@@ -43,7 +41,6 @@ pub struct Carry<'a> {
 }
 
 impl Carry<'_> {
-    /// The vector at `at`.
     #[inline(always)]
     pub fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
         let carried = &mut self.carried[at..at + S::f32s::LEN];

@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// Layers that go through a strip together, between two exchanges.
 const GROUP: usize = 4;
 
-/// What the strips share.
 pub struct Inference<'a> {
     pub level: Level,
     pub shelf: &'a Shelf,
@@ -29,7 +28,6 @@ pub struct Inference<'a> {
 
 /// Rows of a tile that one thread works on.
 struct Strip {
-    /// The rows that it computes.
     rows: Range<usize>,
     /// The rows that it has in memory: those that a group of layers needs more on each side.
     around: Range<usize>,
@@ -160,7 +158,6 @@ impl Inference<'_> {
         }
     }
 
-    /// The image part of layer `k`.
     fn image_step<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> ImageStep<'a> {
         match q {
             Some(q) if self.network.bounded || self.network.unrolling.memory().images => {
@@ -180,7 +177,6 @@ impl Strip {
         self.stencil.numbers(start - self.around.start..end - self.around.start)
     }
 
-    /// Reads the strip's part of the noisy image.
     fn read(&mut self, z: &[f32], grid: Grid, columns: &Cut) {
         for (c, z) in z.chunks_exact(grid.len()).enumerate() {
             for (row, y) in self.around.clone().enumerate() {

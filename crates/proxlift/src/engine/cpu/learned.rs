@@ -11,7 +11,6 @@ use super::{activation::PackedActivation, activation_sums::ActivationSums};
 use crate::engine::ReverseRule;
 use fearless_simd::{Simd, prelude::*};
 
-/// The vectors of a row.
 /// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
 unsafe fn load_row<S: Simd, const P: usize, const N: usize>(
@@ -130,7 +129,6 @@ unsafe impl Epilogue for Backward<'_, '_> {
 }
 
 impl Backward<'_, '_> {
-    /// One vector.
     /// Safety: as for [`Epilogue::after`].
     #[inline(always)]
     unsafe fn back<S: Simd>(&mut self, simd: S, row: usize, at: usize) {

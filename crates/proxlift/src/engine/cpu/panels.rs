@@ -40,7 +40,6 @@ impl<const WHOLE: usize, const SMALLER: usize> Panels<WHOLE, SMALLER> {
         self.depth
     }
 
-    /// The rows at which the blocks of `WHOLE` and of `SMALLER` end.
     #[inline(always)]
     pub fn cuts(&self) -> (usize, usize) {
         self.cuts

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 /// What one sample needs while it goes through a block, or in training through the network.
 pub struct Scratch {
-    /// The planes of the taps.
     pub window: Aligned<f32>,
     /// The noisy image, padded.
     pub z: Aligned<f32>,
@@ -123,7 +122,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Packs for training.
     pub fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
         self.packed.resize_with(depth + 1, Packed::default);
@@ -133,7 +131,6 @@ impl Batch {
         self.pack_activations(network);
     }
 
-    /// Packs for images.
     pub fn pack_pairs(&mut self, network: &Network<f32>) {
         self.pairs.resize_with(network.theta.len(), Default::default);
         for (k, (packed, theta)) in self.pairs.iter_mut().zip(&network.theta).enumerate() {
@@ -238,7 +235,6 @@ impl Shelf {
         lend(&self.scratches, key, || Scratch::new(stencil, training), f)
     }
 
-    /// Runs `f` with memory for a batch.
     pub fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
         lend(&self.batches, (), Batch::default, f)
     }

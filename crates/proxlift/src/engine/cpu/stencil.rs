@@ -12,7 +12,6 @@ use std::ops::Range;
 /// Bytes of features and tap planes that a pass keeps in the second-level cache.
 const CACHE: usize = 320 << 10;
 
-/// A layer's filters, packed for the kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Packed {
     /// A row a feature.
@@ -31,7 +30,7 @@ impl Packed {
     }
 }
 
-/// Where the taps of a kernel stand in the planes of a grid.
+/// Where the taps of a kernel stand in the planes of a grid; sizes are in numbers, of one sample.
 #[derive(Clone, Debug)]
 pub struct Stencil {
     pub grid: Grid,
@@ -40,7 +39,6 @@ pub struct Stencil {
     pub mask: Aligned<f32>,
     /// Tap `(c, t)` in padded image planes.
     pub image_offsets: Vec<usize>,
-    /// The plane of feature `j`.
     feature_offsets: Vec<usize>,
     /// For each channel, its taps in the window of tap planes, shifted back.
     window_offsets: Vec<Signed>,
@@ -76,27 +74,22 @@ impl Stencil {
         Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
     }
 
-    /// Numbers of one padded image plane.
     pub fn padded(&self) -> usize {
         self.grid.len() + 2 * self.grid.margin()
     }
 
-    /// Numbers of a sample's padded image planes.
     pub fn padded_image(&self) -> usize {
         self.architecture.channels * self.padded()
     }
 
-    /// Numbers of a sample's image planes.
     pub fn image(&self) -> usize {
         self.architecture.channels * self.grid.len()
     }
 
-    /// Numbers of a sample's feature planes.
     pub fn features(&self) -> usize {
         self.architecture.features * self.grid.len()
     }
 
-    /// Numbers of the window of tap planes.
     pub fn window(&self) -> usize {
         self.image_offsets.len() * self.window_stride()
     }
@@ -113,7 +106,6 @@ impl Stencil {
         }
     }
 
-    /// Copies padded image planes back.
     pub fn unpad(&self, padded: &[f32], image: &mut [f32]) {
         let (len, margin) = (self.grid.len(), self.grid.margin());
         for (to, from) in image.chunks_exact_mut(len).zip(padded.chunks_exact(self.padded())) {

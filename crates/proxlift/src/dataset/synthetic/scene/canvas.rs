@@ -43,7 +43,6 @@ impl Canvas {
         Self { height, width, scale, origin, light, near }
     }
 
-    /// All that can be seen.
     pub(super) fn area(&self) -> Area {
         let (x, y) = self.origin;
         let (right, bottom) = (x + self.width as f32 / self.scale, y + self.height as f32 / self.scale);

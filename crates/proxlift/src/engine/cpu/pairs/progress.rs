@@ -6,7 +6,6 @@ use std::ops::Range;
 /// How far a layer has come through a strip.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// The numbers that it computes.
     range: Range<usize>,
     /// Numbers whose products were taken, and are to be.
     pub taken: usize,

@@ -16,10 +16,9 @@ use std::ops::Range;
 /// Taps in a plane that the next stretch needs again.
 const KEPT: usize = 2 * SIDE;
 
-/// Where rows and taps stand in the planes of even and odd rows.
+/// Where rows and taps stand in the planes of even and odd rows; sizes are in numbers, of one strip.
 #[derive(Clone, Debug)]
 pub struct Stencil {
-    /// The image.
     pub grid: Grid,
     /// A plane of every other row.
     pub half: Grid,
@@ -43,7 +42,6 @@ struct Route {
     terms: Signed,
 }
 
-/// What passes work in.
 pub struct Work {
     /// The taps of a stretch, and a side before and after it.
     taps: Aligned<f32>,
@@ -114,22 +112,18 @@ impl Stencil {
         (self.architecture.kernel / 2 * self.half.stride() + SIDE).next_multiple_of(LANES)
     }
 
-    /// Numbers of one padded image plane.
     fn padded(&self) -> usize {
         self.half.len() + 2 * self.margin
     }
 
-    /// Numbers of a strip's padded image planes.
     pub fn padded_image(&self) -> usize {
         self.routes.len() * self.padded()
     }
 
-    /// Numbers of a strip's image planes.
     pub fn image(&self) -> usize {
         self.routes.len() * self.half.len()
     }
 
-    /// Numbers of a strip's features.
     pub fn features(&self) -> usize {
         2 * self.architecture.features * self.half.len().next_multiple_of(UNIT)
     }
