@@ -124,7 +124,6 @@ impl Patches {
         );
     }
 
-    /// Cuts patch `i` out.
     fn cut(&self, i: usize, draw: u64, x: &mut [f32]) {
         let image = &self.set.images()[self.usable[i % self.usable.len()]];
         let size = self.spec.size;

@@ -9,7 +9,6 @@ use crate::model::{BuiltIn, Model};
 use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
 use std::{borrow::Cow, sync::Arc};
 
-/// What removes noise.
 #[derive(Clone)]
 pub(super) enum Method {
     BuiltIn(BuiltIn),
@@ -17,7 +16,6 @@ pub(super) enum Method {
     TotalVariation { lambda: Option<f64> },
 }
 
-/// What is done to a picture.
 pub(super) enum Work<'a> {
     Nothing,
     Network(Cow<'a, Network<f32>>),

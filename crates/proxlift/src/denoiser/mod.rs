@@ -53,7 +53,6 @@ pub struct Denoiser {
     engine: SharedEngine,
 }
 
-/// The noise level to denoise for.
 #[derive(Clone, Copy)]
 enum Level {
     Estimated,

@@ -24,7 +24,6 @@ const FAINT: f64 = 1.0 / 255.0;
 
 /// A larger picture is estimated from bands of rows that have so many pixels in all.
 const MOST_PIXELS: usize = 1 << 24;
-/// Rows of a band.
 pub(super) const BAND: usize = 64;
 
 impl Noise {
@@ -40,7 +39,6 @@ impl Noise {
     }
 }
 
-/// The distance from the least to the largest value.
 fn range(image: &Image) -> f64 {
     let ends = (f32::INFINITY, f32::NEG_INFINITY);
     let (least, most) = image.data().iter().fold(ends, |(least, most), &v| (least.min(v), most.max(v)));

@@ -70,7 +70,6 @@ fn clipped(mut image: Image, clip: bool) -> Image {
     image
 }
 
-/// A network on its way over a picture.
 struct Pass<'a> {
     engine: &'a dyn Engine<f32>,
     network: &'a Network<f32>,

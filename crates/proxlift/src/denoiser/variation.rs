@@ -34,7 +34,6 @@ pub(super) fn denoise(noisy: &Image, lambda: f32) -> Result<Image> {
     Image::new(channels, height, width, data)
 }
 
-/// Refuses what there is no memory for.
 pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) -> Result<()> {
     let bytes = BYTES * channels.count() * height * width;
     refuse!(bytes > MOST =>

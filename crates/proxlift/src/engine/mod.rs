@@ -90,7 +90,6 @@ impl<T: Real> Gradients<T> {
         fits.unwrap_or_else(|| Self::zeros(network, samples).with_activations(network))
     }
 
-    /// Makes all of them zero.
     fn clear(&mut self) {
         let theta = self.theta.iter_mut().map(Filters::weights_mut);
         let activation = self.activation.iter_mut().flat_map(|s| [&mut s.knots[..], &mut s.slopes]);

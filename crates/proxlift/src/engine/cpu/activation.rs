@@ -97,7 +97,6 @@ pub struct Clip<'a> {
 }
 
 impl<'a> Clip<'a> {
-    /// The clips of a layer, if its activations are nothing else.
     pub fn of(packed: &'a PackedActivation) -> Option<Self> {
         (!packed.clips.is_empty()).then_some(Self { thresholds: &packed.clips })
     }

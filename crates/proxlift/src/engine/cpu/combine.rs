@@ -25,7 +25,6 @@ impl Signed {
     }
 }
 
-/// What a sum starts from.
 #[derive(Clone, Copy)]
 pub enum Start<'a> {
     Zero,

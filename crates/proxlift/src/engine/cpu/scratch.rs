@@ -156,7 +156,6 @@ fn scale(network: &Network<f32>, k: usize) -> f32 {
 /// What passes leave for later ones of the same shape, so that these allocate nothing.
 type Kept<K, V> = Mutex<Vec<(K, V)>>;
 
-/// Shapes that are kept at most.
 const KEPT: usize = 8;
 
 /// Takes what was kept for `key`, or `make`s it; to be given back by [`put`].

@@ -56,7 +56,6 @@ pub fn add_operator<T: Real, E: Engine<T> + ?Sized>(
     engine.correlate(T::one(), p, pass.y(k - 1), gradient);
 }
 
-/// Collects the gradients of a training pass.
 struct Collect<'a, T: Real, E: ?Sized> {
     engine: &'a E,
     network: &'a Network<T>,

@@ -125,7 +125,6 @@ impl<T: Real> Pass<T> {
     }
 }
 
-/// The first if it has samples, else the second.
 fn chosen<'a, T: Real>(first: &'a Field<T>, second: &'a Field<T>) -> &'a Field<T> {
     if first.samples() > 0 { first } else { second }
 }

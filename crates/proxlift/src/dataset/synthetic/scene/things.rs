@@ -4,7 +4,6 @@ use super::super::arithmetic::{floor, sine};
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
 use super::{canvas::Canvas, letters::Text, texture::Grain};
 
-/// The upper edge of the wall.
 const WALL: f32 = 0.70;
 
 /// A dry stone wall with slabs on top.
@@ -150,7 +149,6 @@ pub(super) fn blanket(canvas: &mut Canvas, grain: Grain) {
     });
 }
 
-/// Apples on the wall, with their stalks.
 pub(super) fn apples(canvas: &mut Canvas, grain: Grain) {
     let places = [(0.712, 0.652, 0.032), (0.818, 0.651, 0.034), (0.766, 0.661, 0.031), (0.920, 0.660, 0.030)];
     for (number, (x, y, radius)) in places.into_iter().enumerate() {

@@ -27,7 +27,6 @@ pub struct Stencil {
     margin: usize,
     /// For each term and channel, the rows of padded image planes that it combines.
     combinations: Vec<Signed>,
-    /// How many combinations each point has.
     counts: [usize; POINTS.len()],
     /// For each term and channel, its taps in their planes, shifted back.
     shifted: Vec<Signed>,
