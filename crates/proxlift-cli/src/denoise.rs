@@ -58,7 +58,6 @@ fn format(name: &str) -> std::result::Result<Format, String> {
     format.ok_or_else(|| "give png, jpg, tif or webp".into())
 }
 
-/// Settles what goes where, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
     let mut denoiser = arguments.choice.load()?;
@@ -165,12 +164,10 @@ impl Job<'_> {
         Ok((written.into_inner(), pixels.into_inner()))
     }
 
-    /// A line of `--json`.
     fn print(&self, facts: &Value) -> anyhow::Result<()> {
         if self.arguments.json { output::line(facts) } else { Ok(()) }
     }
 
-    /// Reads, denoises and writes one picture.
     fn picture(&self, task: &Task) -> anyhow::Result<Done> {
         let input = source(&task.input);
         let of_input = |e: Error| Error::file(input, e.to_string());

@@ -112,7 +112,6 @@ fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A model with the format version that its file states.
 fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
     let channels = if colour { Channels::Rgb } else { Channels::Grey };
     let built_in = BuiltIn::named(name);

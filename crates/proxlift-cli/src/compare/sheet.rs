@@ -38,7 +38,6 @@ fn mean<S: serde::Serializer>(summary: &Summary, serializer: S) -> std::result::
 }
 
 impl Means {
-    /// Those of the column `name`.
     pub fn of(name: &str, scores: &[Score]) -> Self {
         let of = |part: fn(&Score) -> f64| summary(scores.iter().map(part));
         Self { name: name.into(), psnr: of(|s| s.psnr), ssim: of(|s| s.ssim) }
@@ -135,7 +134,6 @@ impl Sheet {
         svg.into_string()
     }
 
-    /// The page, with a table of means.
     pub fn page(&self, about: &str, means: &[Means]) -> String {
         let best = |of: fn(&Means) -> f64| means.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
         let (psnr, ssim) = (best(|m| m.psnr.mean), best(|m| m.ssim.mean));

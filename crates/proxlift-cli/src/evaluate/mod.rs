@@ -91,7 +91,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Refuses what cannot be done, before any work.
 fn check(arguments: &Arguments) -> Result<()> {
     if arguments.export_noisy.is_some() && arguments.sigma.as_ref().is_some_and(|levels| levels.0.len() > 1) {
         let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";

@@ -29,7 +29,6 @@ pub struct Epoch {
     pub epoch: usize,
     /// Seconds spent training on one thread, without any evaluation: processor time where it is known, else wall time.
     pub seconds: f64,
-    /// The same by the clock on the wall.
     pub wall_seconds: f64,
     /// The mean feed-forward loss `1/2 ||x^ - x||^2` on the fixed training patches, after the epoch.
     pub loss: f64,
@@ -40,7 +39,6 @@ pub struct Epoch {
     /// Batches whose `E` is known before and after their step, and those whose `E` the step raised.
     pub energy_steps: usize,
     pub energy_rises: usize,
-    /// Steps that were tried and refused.
     pub backtracks: usize,
     /// Mean PSNR at peak 1 on the test images, where it was taken.
     pub psnr: Option<f64>,

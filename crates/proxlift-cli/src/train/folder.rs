@@ -126,7 +126,6 @@ impl Folder {
         &self.0
     }
 
-    /// Writes a whole file or none.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         files::write(&self.path(name), bytes)
     }

@@ -50,7 +50,6 @@ pub struct Arguments {
     stop_after: Option<usize>,
 }
 
-/// Settles the settings, then trains in a pool of threads.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let given = arguments.settings.0.clone();
     let (given, folder) = match (&arguments.resume, &arguments.config) {

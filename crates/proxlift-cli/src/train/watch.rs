@@ -26,7 +26,6 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// A watch over a session that is about to run in `folder`.
     pub fn new(folder: &'a Folder, session: &Session<'a>, data: &'a Data, stop_after: Option<usize>) -> Self {
         Self {
             config: session.config,
@@ -42,7 +41,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Goes on from what a checkpoint kept.
     pub fn recall(&mut self, notes: &Notes) {
         let note = |name: &str| notes.get(name).copied();
         self.best = note("best_psnr").zip(note("best_epoch")).map(|(psnr, epoch)| (psnr, epoch as usize));

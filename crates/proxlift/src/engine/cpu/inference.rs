@@ -67,9 +67,10 @@ impl Inference<'_> {
                 exchange(&mut strips, beyond(first - 1), self.network);
             }
             strips.par_iter_mut().for_each(|strip| {
-                let range = |k: usize| strip.numbers(needed(k), beyond(k));
+                let (reach, len) = (strip.stencil.reach(), strip.stencil.half.len());
                 let mut progress = std::array::from_fn(|i| {
-                    Progress::new(&strip.stencil, range(*layers.end().min(&(first + i))))
+                    let k = *layers.end().min(&(first + i));
+                    Progress::new(strip.numbers(needed(k), beyond(k)), reach, len)
                 });
                 self.sweep(layers.clone(), &mut progress, strip);
             });

@@ -1,6 +1,6 @@
 //! The course of a layer through a strip.
 
-use super::{STRETCH, UNIT, stencil::Stencil};
+use super::{STRETCH, UNIT};
 use std::ops::Range;
 
 /// How far a layer has come through a strip.
@@ -17,10 +17,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A pass that will take what it needs for `range`.
-    pub fn new(stencil: &Stencil, range: Range<usize>) -> Self {
-        let reach = stencil.reach();
-        let (taken, end) = (range.start.saturating_sub(reach), stencil.half.len().min(range.end + reach));
+    /// A pass over planes of `len` numbers that will take what it needs for `range`: `reach` more on both sides.
+    pub fn new(range: Range<usize>, reach: usize, len: usize) -> Self {
+        let (taken, end) = (range.start.saturating_sub(reach), len.min(range.end + reach));
         Self { taken, end, follows: false, done: range.start, range }
     }
 
