@@ -1,8 +1,7 @@
 //! The flags that choose what removes noise.
 
 use crate::flags::not_negative;
-use proxlift::model::BuiltIn;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, model::BuiltIn};
 
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]
@@ -25,7 +24,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What was chosen.
     pub fn load(&self) -> Result<Denoiser> {
         let denoiser = match (&self.method, self.lambda) {
             (Some(_), Some(lambda)) => Denoiser::total_variation_with(lambda),

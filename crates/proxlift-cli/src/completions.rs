@@ -6,11 +6,7 @@ use clap_complete::Shell;
 
 /// Print the tab completions of a shell.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift completions bash > ~/.local/share/bash-completion/completions/proxlift
-  proxlift completions zsh > ~/.zfunc/_proxlift
-  proxlift completions fish > ~/.config/fish/completions/proxlift.fish")]
+#[command(after_help = include_str!("help/completions.txt").trim_end())]
 pub struct Arguments {
     /// The shell
     shell: Shell,

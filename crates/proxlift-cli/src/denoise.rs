@@ -24,17 +24,7 @@ use std::time::Instant;
 /// except where an integer format is written. A grey model of your own takes the channels of a colour picture one by
 /// one.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift denoise photo.png                   writes photo-denoised.png
-  proxlift denoise photo.png --strength 0.7    removes less
-  proxlift denoise photo.jpg -o clean.png      another name or format
-  proxlift denoise scans/ -o clean/            a folder, its structure kept
-  proxlift denoise *.tif --sigma 12/255        where the noise level is known
-  proxlift denoise photo.png --method tv       total variation
-  proxlift denoise photo.png --model m.safetensors   a model of your own
-  proxlift denoise scans/ -o clean/ --json | jq .sigma
-  curl -s URL | proxlift denoise - > clean.png")]
+#[command(after_help = include_str!("help/denoise.txt").trim_end())]
 pub struct Arguments {
     /// Pictures (PNG, JPEG, TIFF, WebP), folders of pictures, or - for standard input
     #[arg(required = true, value_name = "IN")]
@@ -83,7 +73,6 @@ fn format(name: &str) -> std::result::Result<Format, String> {
     format.ok_or_else(|| "give png, jpg, tif or webp".into())
 }
 
-/// Settles what goes where, then denoises every picture.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let pool = pool(arguments.threads)?;
     let mut denoiser = arguments.choice.load()?;
@@ -148,7 +137,6 @@ struct Job<'a> {
     turn: Mutex<()>,
 }
 
-/// A picture that was written.
 struct Done {
     pixels: usize,
     noise: Option<Noise>,
@@ -197,12 +185,10 @@ impl Job<'_> {
         Ok((written.into_inner(), pixels.into_inner()))
     }
 
-    /// A line of `--json`.
     fn print(&self, facts: &Value) -> anyhow::Result<()> {
         if self.arguments.json { output::line(facts) } else { Ok(()) }
     }
 
-    /// Reads, denoises and writes one picture.
     fn picture(&self, task: &Task) -> anyhow::Result<Done> {
         let input = source(&task.input);
         let of_input = |e: Error| Error::file(input, e.to_string());

@@ -1,8 +1,6 @@
 //! A picture of all filters of a network: one row a layer, one tile a filter.
 
-use proxlift::image::Image;
-use proxlift::network::Network;
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, image::Image, network::Network};
 
 /// The side of a weight on the sheet, in pixels, unless the sheet would become too large.
 const WEIGHT: usize = 10;
@@ -12,7 +10,6 @@ const GAP: usize = 8;
 /// Their brightness: apart from the grey of a zero weight, and from what most weights have.
 const FRAME_VALUE: f32 = 0.75;
 const GAP_VALUE: f32 = 0.12;
-/// The most pixels of a sheet.
 const MOST: usize = 1 << 26;
 
 /// Draws the filters `theta_0` (top) to `theta_K`. Middle grey is zero; black and white are minus and plus the largest

@@ -1,16 +1,10 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::files::check_free;
-use crate::sensitivity::jacobian_norms;
-use crate::test_set::TestSet;
-use crate::{filter_sheet, output};
-use proxlift::analysis::LipschitzBound;
-use proxlift::image::Channels;
+use crate::{files::check_free, filter_sheet, output, sensitivity::jacobian_norms, test_set::TestSet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
-use proxlift::network::Architecture;
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, analysis::LipschitzBound, image::Channels, network::Architecture};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -25,14 +19,7 @@ use std::path::{Path, PathBuf};
 /// is amplified. Shown are its median and maximum over pictures (centre crops of at most 96 x 96 pixels) with noise of
 /// the level that the model was trained for.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift inspect                                lists the built-in models
-  proxlift inspect best --colour                  shows one of them
-  proxlift inspect m.safetensors
-  proxlift inspect m.safetensors --data photos/   robustness on your pictures
-  proxlift inspect m.safetensors --filter-sheet filters.png
-  proxlift inspect m.safetensors --json | jq .jacobian_norm.max")]
+#[command(after_help = include_str!("help/inspect.txt").trim_end())]
 pub struct Arguments {
     /// A model file, or the name of a built-in model [default: list the built-in ones]
     #[arg(value_name = "MODEL")]
@@ -80,7 +67,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.json { facts.print_json() } else { facts.print() }
 }
 
-/// Norms of the Jacobian at pictures.
 #[derive(serde::Serialize)]
 struct Measured {
     median: f64,
@@ -111,7 +97,6 @@ impl Measured {
     }
 }
 
-/// The built-in models, a line each.
 fn list() -> anyhow::Result<()> {
     output::line("model    pictures    K   J  parameters  trained for")?;
     for built_in in BuiltIn::ALL {
@@ -127,7 +112,6 @@ fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A model with the format version that its file states.
 fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
     let channels = if colour { Channels::Rgb } else { Channels::Grey };
     let built_in = BuiltIn::named(name);
@@ -148,7 +132,6 @@ fn version(bytes: &[u8]) -> Option<u32> {
     header.metadata().as_ref()?.get("version")?.parse().ok()
 }
 
-/// One row of the table.
 #[derive(serde::Serialize)]
 struct Layer {
     k: usize,
@@ -159,7 +142,6 @@ struct Layer {
     step: Option<f64>,
 }
 
-/// What is found out about a model.
 struct Facts {
     model: Model,
     version: u32,
@@ -177,12 +159,10 @@ impl Facts {
         norms.iter().enumerate().map(layer).collect()
     }
 
-    /// The largest slope of an activation.
     fn steepest(&self) -> f64 {
         self.model.network.activation.iter().map(|s| f64::from(s.steepest())).fold(0.0, f64::max)
     }
 
-    /// The least and the largest threshold.
     fn thresholds(&self) -> (f64, f64) {
         let clips = self.model.network.activation.iter().filter_map(|s| s.piecewise());
         let lambda = clips.flat_map(|s| s.knots()).map(|&l| f64::from(l));

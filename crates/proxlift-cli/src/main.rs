@@ -35,7 +35,7 @@ use std::process::ExitCode;
     subcommand_required = true,
     arg_required_else_help = true
 )]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/proxlift.txt").trim_end())]
 struct Cli {
     /// Print no progress and no notes, only results, warnings and errors
     #[arg(long, short, global = true)]
@@ -43,21 +43,6 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  proxlift demo                        see it work, without any file
-  proxlift denoise photo.png           writes photo-denoised.png
-  proxlift denoise scans/ -o clean/    a folder, its structure kept
-  proxlift train                       trains a network on built-in pictures
-  proxlift evaluate --sigma 25/255     PSNR and SSIM
-  proxlift compare --model best -o sheet.html    results side by side
-  proxlift inspect best                shows what is inside a model
-  proxlift reproduce --quick           the experiments of the paper
-
-Noise levels (sigma) are on the scale where white is 1; 25/255 may be given
-as such. Exit codes: 0 success, 2 bad input (one sentence on stderr says what
-is wrong and where), 1 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -129,3 +114,7 @@ fn refuse_flags(error: &clap::Error) -> ExitCode {
     output::complain("error", sentence.trim_start_matches("error: "));
     ExitCode::from(BAD_INPUT)
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/pages.rs"]
+mod tests;

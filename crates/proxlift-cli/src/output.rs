@@ -29,7 +29,6 @@ pub fn start(quiet: bool) {
     let _ = tracing::subscriber::set_global_default(Warnings);
 }
 
-/// Writes to stdout, as it is.
 pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
@@ -57,7 +56,6 @@ pub fn note(text: impl fmt::Display) {
     }
 }
 
-/// A warning, on stderr.
 pub fn warn(text: impl fmt::Display) {
     complain("warning", &text.to_string());
 }

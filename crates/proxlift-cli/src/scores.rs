@@ -1,11 +1,9 @@
 //! Scores of a denoiser on clean pictures, and how they are shown.
 
 use crate::output::Progress;
-use proxlift::dataset::ImageSet;
 use proxlift::evaluation::{self, Summary};
-use proxlift::image::Image;
 use proxlift::image::noise::add_gaussian;
-use proxlift::{Denoiser, Error, Result};
+use proxlift::{Denoiser, Error, Result, dataset::ImageSet, image::Image};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::ops::Range;

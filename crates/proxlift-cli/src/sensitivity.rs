@@ -1,11 +1,7 @@
 //! How much of a small change of a picture comes through a network: norms of its Jacobian.
 
-use proxlift::analysis::Jacobian;
-use proxlift::field::Field;
-use proxlift::image::Image;
-use proxlift::network::Network;
 use proxlift::operator::{NormParams, PowerState, spectral_norm};
-use proxlift::{Result, engine};
+use proxlift::{Result, analysis::Jacobian, engine, field::Field, image::Image, network::Network};
 use rayon::prelude::*;
 
 /// The power iteration: what it has found after so many steps is a lower bound, near enough to compare networks.

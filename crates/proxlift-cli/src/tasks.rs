@@ -1,8 +1,7 @@
 //! Which picture is read from where and written to where, settled and checked before any work starts.
 
-use proxlift::dataset::images_below;
 use proxlift::image::io::Format;
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, dataset::images_below};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 

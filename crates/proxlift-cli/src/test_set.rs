@@ -1,7 +1,6 @@
 //! Clean pictures to measure on: a folder's, or the built-in ones.
 
-use crate::files::short_name;
-use crate::output;
+use crate::{files::short_name, output};
 use proxlift::dataset::{ImageSet, images_below};
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Error, Result};

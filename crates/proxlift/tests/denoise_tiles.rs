@@ -1,7 +1,7 @@
 //! Pictures denoised tile by tile have the bits of the whole.
 
 use proxlift::Denoiser;
-use proxlift::engine::{Cpu, Engine};
+use proxlift::engine::{Cpu, Cut, Engine, Tiles};
 use proxlift::field::Field;
 use proxlift::image::Image;
 use proxlift::image::io::{Depth, Picture, Raster};
@@ -135,4 +135,49 @@ fn crops_are_those_of_the_planar_picture() {
         let largest = picture.image.data().iter().fold(0.0f32, |most, v| most.max(v.abs()));
         assert_eq!(raster.largest(), largest);
     }
+}
+
+#[test]
+fn tiles_want_every_pixel_once_and_see_enough() {
+    for (depth, kernel) in [(2, 1), (3, 3), (4, 7)] {
+        let architecture = Architecture { depth, features: 4, kernel, channels: 1 };
+        let reach = architecture.receptive_radius();
+        for (length, bytes) in [(1, 0), (10, 0), (101, 0), (100, 1 << 16), (1000, 1 << 18), (41, 1 << 14)] {
+            let tiles = Tiles::new(architecture, length, length + 3, bytes);
+            for (length, cuts, reach) in
+                [(length, &tiles.rows, reach + 1), (length + 3, &tiles.columns, reach)]
+            {
+                let mut next = 0;
+                for Cut { wanted, around } in cuts {
+                    assert_eq!(wanted.start, next);
+                    assert!(!wanted.is_empty() && around.len() == cuts[0].around.len());
+                    assert!(around.start.is_multiple_of(2));
+                    let sees = wanted.start.saturating_sub(reach)..(wanted.end + reach).min(length);
+                    assert!(around.start <= sees.start && sees.end <= around.end && around.end <= length);
+                    next = wanted.end;
+                }
+                assert_eq!(next, length, "{depth} {kernel} {bytes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_of_any_image_fit_the_memory() {
+    const BYTES: usize = 256 << 20;
+    let architecture = Architecture { depth: 10, features: 32, kernel: 5, channels: 1 };
+    for (height, width) in
+        [(20_000, 20_000), (2_000, 20_000), (20_000, 500), (1, 400_000_000), (400_000_000, 1)]
+    {
+        let tiles = Cpu::new().tiles(architecture, height, width);
+        for (rows, columns) in tiles.iter() {
+            let pixels = rows.around.len() * columns.around.len();
+            assert!(4 * 32 * pixels <= BYTES, "{height} x {width}: {rows:?} {columns:?}");
+        }
+        let seen: usize = tiles.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
+        assert!(seen < height * width / 100 * 120, "{height} x {width}: {seen} pixels are seen");
+    }
+    // The least kernel and budget.
+    let tiles = Tiles::new(Architecture { kernel: 1, ..architecture }, 100, 100, 0);
+    assert!(tiles.count() > 100, "{tiles:?}");
 }

@@ -17,11 +17,7 @@ use std::time::{Duration, Instant};
 /// The yardstick is the machine's pure multiply-add peak on the same threads in the same run. Times are the best of
 /// many repetitions, the peak's too, so that other programs disturb both alike.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift bench                                             the whole table
-  proxlift bench --short --json --threads 1                  two figures, for scripts
-  proxlift bench --scaling                                   epochs of different sizes")]
+#[command(after_help = include_str!("../help/bench.txt").trim_end())]
 pub struct Arguments {
     /// Threads to use [default: all cores]
     #[arg(long)]

@@ -1,10 +1,8 @@
 //! How the time of an epoch grows with the patches, the depth, the features and the threads.
 
 use crate::output;
-use proxlift::dataset::ImageSet;
-use proxlift::image::Channels;
 use proxlift::training::{Config, EpochRecord, Preset, Session, Settings};
-use proxlift::{Result, engine};
+use proxlift::{Result, dataset::ImageSet, engine, image::Channels};
 use std::sync::Arc;
 
 /// One training whose epochs are timed.

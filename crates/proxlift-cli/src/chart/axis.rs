@@ -79,7 +79,7 @@ impl Range {
 }
 
 /// Round numbers between `low` and `high`, `most` at most.
-fn ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
+pub fn ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let raw = (high - low) / most as f64;
     let unit = 10_f64.powf(raw.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * unit).find(|s| *s >= raw).unwrap_or(10.0 * unit);
@@ -89,7 +89,7 @@ fn ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
 
 /// Round numbers for a logarithmic axis, as dense as there is room for: 1, 2, 3, 4, 5, 7 or 1, 2, 5 or 1 times the
 /// powers of ten.
-fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
+pub fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let choices: [&[f64]; 4] =
         [&[1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0], &[1.0, 2.0, 3.0, 5.0], &[1.0, 2.0, 5.0], &[1.0]];
@@ -106,38 +106,15 @@ fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
 }
 
 /// With as many digits as tell the ticks apart.
-fn label(tick: f64, ticks: &[f64]) -> String {
+pub fn label(tick: f64, ticks: &[f64]) -> String {
     let gap = ticks.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
     let digits = if gap.is_finite() { (-gap.log10()).ceil().clamp(0.0, 9.0) as usize } else { 2 };
     format!("{tick:.digits$}")
 }
 
-fn log_label(tick: f64) -> String {
+pub fn log_label(tick: f64) -> String {
     match tick {
         t if (1e-3..1e5).contains(&t) => format!("{}", (t * 1e6).round() / 1e6),
         t => format!("{t:.0e}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_round_and_inside() {
-        assert_eq!(ticks(0.3, 4.2, 5), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(log_ticks(0.15, 6.0, 5), [0.2, 0.5, 1.0, 2.0, 5.0]);
-        assert_eq!(log_ticks(1e-6, 1e6, 5), [1e-6, 1e-3, 1.0, 1e3, 1e6]);
-        assert_eq!(label(0.5, &[0.0, 0.5, 1.0]), "0.5");
-        assert_eq!((log_label(0.2), log_label(1e-6)), ("0.2".to_string(), "1e-6".to_string()));
-    }
-
-    #[test]
-    fn ranges_of_one_value_or_none() {
-        assert!(Range::of([f64::NAN].into_iter(), Scale::Linear, 0.1).is_none());
-        assert!(Range::of([-1.0, 0.0].into_iter(), Scale::Log, 0.1).is_none());
-        let one = Range::of([2.0].into_iter(), Scale::Linear, 0.0).unwrap();
-        assert_eq!(one.place(2.0), Some(0.5));
-        assert!(!one.ticks(5).is_empty());
     }
 }

@@ -112,41 +112,5 @@ fn wrap(text: &str, most: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::axis::Scale;
-    use super::*;
-
-    #[test]
-    fn any_course_can_be_drawn() {
-        let courses = [
-            vec![],
-            vec![(1.0, 2.0)],
-            vec![(0.0, 2.0), (2.0, f64::INFINITY), (3.0, 0.0)],
-            vec![(1.0, f64::NAN)],
-        ];
-        for points in courses {
-            for scale in [Scale::Linear, Scale::Log, Scale::Auto] {
-                let line = Line { band: vec![(1.0, 0.5, 2.0)], ..Line::new(Style::kind(0), points.clone()) };
-                let (x, y) = (Axis { label: "x", scale }, Axis { label: "y", scale });
-                let panel = Panel { level: Some((2.0, "c")), ..Panel::new("a < b", x, y, vec![line]) };
-                let chart = Chart {
-                    title: "title".into(),
-                    subtitle: "word ".repeat(100),
-                    caution: Some("quick".into()),
-                    legend: vec![("a & b".into(), Style::step(2).dashed(1))],
-                    panels: vec![panel.clone(), panel],
-                    columns: 2,
-                    frame: (300.0, 200.0),
-                };
-                let svg = chart.draw();
-                assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-            }
-        }
-    }
-
-    #[test]
-    fn long_text_is_broken_at_spaces() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert!(wrap("", 7).is_empty());
-    }
-}
+#[path = "../../tests/unit/chart.rs"]
+mod tests;

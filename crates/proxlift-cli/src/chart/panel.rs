@@ -1,8 +1,7 @@
 //! One frame of a drawing: axes, lines, bands, a level to compare with.
 
 use super::axis::{Axis, Range};
-use super::style::Style;
-use super::{CHARACTER, TEXT};
+use super::{CHARACTER, TEXT, style::Style};
 use maud::{Markup, html};
 
 /// A line of a panel.
@@ -107,7 +106,7 @@ fn apart(
 
 /// Where a name of this width is written at the level `at`: over or under it, at one end or the other, where lines come
 /// least in its way.
-fn free_place(courses: &[Vec<(f64, f64)>], (w, h): (f64, f64), at: f64, wide: f64) -> (f64, f64) {
+pub fn free_place(courses: &[Vec<(f64, f64)>], (w, h): (f64, f64), at: f64, wide: f64) -> (f64, f64) {
     let ends = [4.0, (w - wide - 4.0).max(4.0), ((w - wide) / 2.0).max(4.0)];
     let places = ends.into_iter().flat_map(|x| [(x, at - 5.0), (x, at + TEXT + 3.0)]);
     // Points of all lines, a pixel apart, inside the box of the name with some air around it.
@@ -132,7 +131,7 @@ impl Line {
         self.points.iter().filter_map(|p| place(p.0, p.1)).collect()
     }
 
-    fn draw(&self, place: &dyn Fn(f64, f64) -> Option<(f64, f64)>) -> Markup {
+    pub fn draw(&self, place: &dyn Fn(f64, f64) -> Option<(f64, f64)>) -> Markup {
         let text = |points: &[(f64, f64)]| {
             points.iter().map(|p| format!("{:.2},{:.2}", p.0, p.1)).collect::<Vec<_>>().join(" ")
         };
@@ -156,33 +155,5 @@ impl Line {
                 circle.(class) cx=(format!("{x:.2}")) cy=(format!("{y:.2}")) r="3.2" fill="currentColor" {}
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_level_is_not_written_over_a_line() {
-        // Where a line rises from the left end of the level, the name goes under it; where another falls from there too, to
-        // the right.
-        let rising = vec![(0.0, 100.0), (60.0, 92.0), (300.0, 20.0)];
-        let falling = vec![(0.0, 100.0), (60.0, 108.0), (300.0, 180.0)];
-        let place = |courses: &[Vec<(f64, f64)>]| free_place(courses, (300.0, 200.0), 100.0, 90.0);
-        let (x, y) = place(std::slice::from_ref(&rising));
-        assert!(x == 4.0 && y > 100.0 + TEXT, "{x} {y}");
-        assert!(place(&[rising, falling]).0 > 200.0);
-        assert_eq!(free_place(&[], (300.0, 200.0), 100.0, 90.0), (4.0, 95.0));
-        // Never outside the frame.
-        assert!(free_place(&[], (300.0, 200.0), 3.0, 90.0).1 > 3.0);
-    }
-
-    #[test]
-    fn the_dot_is_on_the_marked_point() {
-        let mut line = Line::new(Style::kind(0), vec![(1.0, 5.0), (2.0, 9.0), (3.0, 7.0)]);
-        line.mark = Some(2.0);
-        let svg = line.draw(&|x, y| Some((10.0 * x, y))).into_string();
-        assert!(svg.contains("cx=\"20.00\" cy=\"9.00\""), "{svg}");
     }
 }

@@ -1,7 +1,6 @@
 //! The columns of a comparison: the noisy picture, denoisers, and what other programs left in folders.
 
-use crate::flags::DEFAULT_SIGMA;
-use crate::test_set::TestSet;
+use crate::{flags::DEFAULT_SIGMA, test_set::TestSet};
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Denoiser, Error, Result};
 use std::ops::Range;

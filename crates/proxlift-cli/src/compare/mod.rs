@@ -1,7 +1,7 @@
 //! `proxlift compare`: denoisers side by side, in numbers and in pictures.
 
 mod column;
-mod sheet;
+pub mod sheet;
 mod show;
 
 use crate::files::{check_extension, check_free, write};
@@ -11,9 +11,7 @@ use crate::scores::{few_at_a_time, noisy, score_picture};
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use column::{Column, Named, named};
-use proxlift::Denoiser;
-use proxlift::evaluation::Score;
-use proxlift::image::Image;
+use proxlift::{Denoiser, evaluation::Score, image::Image};
 use serde_json::json;
 use sheet::{Means, Sheet};
 use show::{Show, show};
@@ -25,12 +23,7 @@ use std::path::PathBuf;
 /// the same seed. Total variation is always included. Results of other programs can be added as folders of pictures
 /// that are named like the clean ones; `proxlift evaluate --export-noisy` writes the noisy pictures to start from.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift compare --model best --model small -o sheet.html
-  proxlift compare --model ours=m.safetensors --data photos/ --sigma 25/255
-  proxlift compare --model best --also BM3D=results/ --data bsd68/ --clip
-  proxlift compare --data bsd68/ --show test003,test011 --errors -o sheet.html")]
+#[command(after_help = include_str!("../help/compare.txt").trim_end())]
 pub struct Arguments {
     /// `best`, `small`, or a file written by `proxlift train`; may be given several times. NAME is its label [default:
     /// the name of the file]

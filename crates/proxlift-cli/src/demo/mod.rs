@@ -7,12 +7,9 @@ use crate::flags::{pool, sigma};
 use crate::output;
 use anyhow::Result;
 use page::{Page, Shot};
-use proxlift::Denoiser;
 use proxlift::dataset::synthetic::scene;
-use proxlift::evaluation::Score;
-use proxlift::image::Channels;
 use proxlift::image::noise::add_gaussian;
-use proxlift::model::BuiltIn;
+use proxlift::{Denoiser, evaluation::Score, image::Channels, model::BuiltIn};
 use serde_json::json;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -24,12 +21,7 @@ use std::time::Instant;
 /// No file is needed: the program paints the picture itself. Scores are printed, and one page is written that needs
 /// nothing else, with a divider between any two of the results. It is opened if there is a screen.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift demo                          noise of 25/255, into proxlift-demo.html
-  proxlift demo --sigma 50/255           more noise
-  proxlift demo --model m.safetensors    your own model beside the built-in ones
-  proxlift demo --size 1536x1024 -o large.html --no-open")]
+#[command(after_help = include_str!("../help/demo.txt").trim_end())]
 pub struct Arguments {
     /// The noise level, where white is 1
     #[arg(long, value_name = "S", value_parser = sigma, allow_negative_numbers = true, default_value = "25/255")]

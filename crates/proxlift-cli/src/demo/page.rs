@@ -2,9 +2,7 @@
 
 use crate::html::{as_png, data_uri, document, table};
 use maud::{Markup, PreEscaped, html};
-use proxlift::Result;
-use proxlift::evaluation::Score;
-use proxlift::image::Image;
+use proxlift::{Result, evaluation::Score, image::Image};
 
 pub const TITLE: &str = "proxlift demo";
 

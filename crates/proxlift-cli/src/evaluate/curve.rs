@@ -2,15 +2,12 @@
 
 use super::Arguments;
 use crate::chart::{Axis, Chart, Line, Panel, Style};
-use crate::files::write;
-use crate::output;
 use crate::scores::{Scores, score};
-use crate::test_set::TestSet;
+use crate::{files::write, output, test_set::TestSet};
 use anyhow::Result;
 use proxlift::Denoiser;
 use serde_json::{Value, json};
 
-/// What was measured at one noise level.
 struct Point {
     scores: Scores,
     /// Total variation's, where it was asked for.

@@ -1,9 +1,7 @@
 //! The noisy pictures as files, so that other programs can denoise the very same.
 
-use crate::files::check_free;
-use crate::output;
 use crate::scores::{few_at_a_time, noisy};
-use crate::test_set::TestSet;
+use crate::{files::check_free, output, test_set::TestSet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::{Error, Result};
 use rayon::prelude::*;

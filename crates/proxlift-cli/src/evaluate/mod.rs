@@ -3,15 +3,12 @@
 mod curve;
 mod export;
 
-use crate::choice::Choice;
 use crate::files::{check_extension, check_free};
 use crate::flags::{DEFAULT_SIGMA, Levels, levels, pool};
-use crate::output;
-use crate::scores::score;
 use crate::test_set::{TestSet, channels};
+use crate::{choice::Choice, output, scores::score};
 use anyhow::Result;
-use proxlift::image::Channels;
-use proxlift::{Denoiser, Error};
+use proxlift::{Denoiser, Error, image::Channels};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -23,13 +20,7 @@ use std::path::PathBuf;
 ///
 /// With several noise levels, the output is a table with one line per level.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift evaluate                    the model `best` on built-in pictures
-  proxlift evaluate --model small --data photos/ --sigma 25/255
-  proxlift evaluate --model m.safetensors --sigma 0.2 --as-trained
-  proxlift evaluate --sigma 0.02:0.3:0.02 --tv --plot curve.svg
-  proxlift evaluate --method tv --json --verbose | jq .per_image")]
+#[command(after_help = include_str!("../help/evaluate.txt").trim_end())]
 pub struct Arguments {
     #[command(flatten)]
     choice: Choice,
@@ -100,7 +91,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Refuses what cannot be done, before any work.
 fn check(arguments: &Arguments) -> Result<()> {
     if arguments.export_noisy.is_some() && arguments.sigma.as_ref().is_some_and(|levels| levels.0.len() > 1) {
         let reason = "--export-noisy writes the pictures of one noise level: give --sigma one value";
@@ -120,7 +110,6 @@ impl Arguments {
         if as_trained { denoiser.clone().as_trained() } else { denoiser.clone().sigma(sigma) }
     }
 
-    /// How many pictures are scored.
     fn count(&self, pictures: &TestSet) -> usize {
         self.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()))
     }

@@ -8,7 +8,6 @@ use proxlift::evaluation::{Peak, psnr};
 use proxlift::{Denoiser, Result};
 use serde_json::json;
 
-/// The side of the crops that are shown.
 const SIDE: usize = 160;
 
 pub fn write(all: &Material<'_>) -> Result<Section> {

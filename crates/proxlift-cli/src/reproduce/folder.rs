@@ -57,12 +57,10 @@ impl Folder {
         self.path("figures").join(name)
     }
 
-    /// Writes a file of a figure.
     pub fn figure(&self, name: &str, bytes: &[u8]) -> Result<()> {
         write(&self.figure_path(name), bytes)
     }
 
-    /// Writes what is behind a figure.
     pub fn json(&self, name: &str, value: &impl Serialize) -> Result<()> {
         write_json(&self.figure_path(name), value)
     }

@@ -21,12 +21,10 @@ pub fn thread_seconds() -> Option<f64> {
     (nanoseconds > 0.0).then_some(nanoseconds * 1e-9)
 }
 
-/// What the times of a training are.
 pub fn clock() -> &'static str {
     if thread_seconds().is_some() { "processor time" } else { "wall time" }
 }
 
-/// The cores that the program may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

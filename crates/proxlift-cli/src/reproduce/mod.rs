@@ -20,10 +20,8 @@ mod table1;
 mod training;
 mod work;
 
-use crate::flags::pool;
-use crate::output;
 use crate::train::announce::duration;
-use crate::train::interrupt;
+use crate::{flags::pool, output, train::interrupt};
 use anyhow::Result;
 use clap::ValueEnum;
 use folder::Folder;
@@ -41,14 +39,7 @@ use training::Training;
 /// Everything is trained by the trainers of `proxlift train`, as they are. The report is a single HTML file; the numbers
 /// behind every figure are beside it in CSV and JSON, and every trained network is kept.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  proxlift reproduce --quick                               two minutes: the same report from small experiments
-  proxlift reproduce --data tiny-imagenet/ --test bsds/    the paper's data
-  proxlift reproduce --only figure1,table1 --seeds 3       parts of it, with bands over three seeds
-
-Run the same command again after an interruption: what is done is not done again. docs/reproduction.md tells where the
-paper's pictures come from.")]
+#[command(after_help = include_str!("../help/reproduce.txt").trim_end())]
 pub struct Arguments {
     /// A folder of clean pictures to train on, 1000 at least; of more, 1000 evenly spaced [default: built-in pictures]
     #[arg(long, value_name = "DIR")]
@@ -141,3 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/reproduce.rs"]
+mod tests;

@@ -3,19 +3,15 @@
 use super::scale::Scale;
 use crate::files::short_name;
 use crate::test_set::{LEAST_SIDE, check_sides};
-use proxlift::dataset::ImageSet;
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, dataset::ImageSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The side of built-in pictures.
 const BUILT_IN_SIDE: usize = 64;
-/// The seed of the noise on test images.
 const NOISE_SEED: u64 = 0;
 
-/// Everything that is looked at.
 pub struct Pictures {
     /// Clean pictures to train on, and to test on.
     pub train: Arc<ImageSet>,
@@ -28,23 +24,21 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Reads or paints what `scale` needs.
     pub fn load(data: Option<&Path>, test: Option<&Path>, scale: &Scale) -> Result<Self> {
+        let (side, test_side) = (BUILT_IN_SIDE.max(2 * scale.patch), scale.test_side);
         let (train, described) = match data {
             Some(folder) => enough(folder, scale.images, scale.patch, "train on")?,
-            None => {
-                let (count, side) = (scale.images, BUILT_IN_SIDE.max(2 * scale.patch));
-                let set = ImageSet::embedded_train(count, side, Channels::Grey, 0)?;
-                (set, format!("{count} built-in pictures (dead leaves) of {side} x {side} pixels"))
-            }
+            None => (
+                ImageSet::embedded_train(scale.images, side, Channels::Grey, 0)?,
+                format!("{} built-in pictures (dead leaves) of {side} x {side} pixels", scale.images),
+            ),
         };
         let (test, test_described) = match test {
             Some(folder) => enough(folder, scale.test, LEAST_SIDE, "test on")?,
-            None => {
-                let (count, side) = (scale.test, scale.test_side);
-                let set = ImageSet::embedded_test(count, side, Channels::Grey, 0)?;
-                (set, format!("{count} built-in pictures of {side} x {side} pixels"))
-            }
+            None => (
+                ImageSet::embedded_test(scale.test, test_side, Channels::Grey, 0)?,
+                format!("{} built-in pictures of {test_side} x {test_side} pixels", scale.test),
+            ),
         };
         let fingerprint = format!("{:016x}", hash(train.images().iter().chain(test.images())));
         Ok(Self { train: Arc::new(train), test, described, test_described, fingerprint })
@@ -56,7 +50,6 @@ impl Pictures {
         images.map(|(i, image)| add_gaussian(image, sigma as f32, NOISE_SEED, i as u64)).collect()
     }
 
-    /// The names of the test images' files.
     pub fn test_names(&self) -> Vec<String> {
         self.test.names().iter().map(|path| short_name(path)).collect()
     }

@@ -1,21 +1,14 @@
 //! The report: what its parts are made of, and the page that holds them.
 
-use super::folder::Folder;
-use super::machine;
-use super::pictures::Pictures;
-use super::results::Results;
-use super::scale::Scale;
-use crate::chart::Chart;
+use super::{folder::Folder, machine, pictures::Pictures, results::Results, scale::Scale};
 use crate::files::{write, write_json};
-use crate::html::document;
 use crate::train::announce::duration;
+use crate::{chart::Chart, html::document};
 use maud::{Markup, PreEscaped, Render, html};
-use proxlift::image::Image;
-use proxlift::{Result, engine};
+use proxlift::{Result, engine, image::Image};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// What the parts are made of.
 pub struct Material<'a> {
     pub scale: &'a Scale,
     pub results: &'a Results,
@@ -36,7 +29,6 @@ pub struct Section {
 }
 
 impl Material<'_> {
-    /// What must be said first.
     pub fn caution(&self) -> Markup {
         html! { @if let Some(text) = self.scale.caution() { p.caution { (text) } "\n" } }
     }

@@ -2,9 +2,8 @@
 
 use super::runs::{Experiment, Method};
 use super::training::{Epoch, Training};
-use proxlift::Result;
-use proxlift::network::Network;
 use proxlift::training::rate_search::PAPER_RATES;
+use proxlift::{Result, network::Network};
 
 pub struct Results(pub Vec<Training>);
 
@@ -18,7 +17,6 @@ pub struct Point {
     /// Seconds of training, the mean.
     pub seconds: f64,
     pub loss: Spread,
-    /// PSNR on the test images.
     pub psnr: Option<Spread>,
 }
 
@@ -27,7 +25,6 @@ pub struct Point {
 pub struct Course {
     /// From epoch 0.
     pub points: Vec<Point>,
-    /// Seeds that diverged.
     pub diverged: usize,
 }
 
@@ -48,7 +45,6 @@ impl Course {
         Self { points: points.collect(), diverged: trainings.len() - good.len() }
     }
 
-    /// The mean losses, epoch by epoch.
     pub fn losses(&self) -> Vec<f64> {
         self.points.iter().map(|p| p.loss.0).collect()
     }
@@ -58,7 +54,6 @@ impl Course {
         self.points.last().map_or(f64::INFINITY, |p| p.loss.0)
     }
 
-    /// The same for a table.
     pub fn final_loss_text(&self) -> String {
         let loss = self.final_loss();
         if loss.is_finite() { format!("{loss:.3}") } else { "diverged".into() }
@@ -83,12 +78,10 @@ impl Results {
         self.0.iter().filter(fits).collect()
     }
 
-    /// Its course.
     pub fn course(&self, method: Method, experiment: Experiment) -> Course {
         Course::of(&self.of(method, experiment))
     }
 
-    /// SGD at a depth with a rate.
     pub fn sgd(&self, depth: usize, rate: f64) -> Course {
         self.course(Method::Sgd, Experiment::Compare { depth, rate: Some(rate) })
     }
@@ -115,7 +108,6 @@ impl Results {
         self.of(method, Experiment::Compare { depth, rate })
     }
 
-    /// Its course.
     pub fn compared_course(&self, method: Method, depth: usize) -> Course {
         Course::of(&self.compared(method, depth))
     }

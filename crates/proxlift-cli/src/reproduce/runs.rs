@@ -37,7 +37,6 @@ impl Method {
     /// All, in the order of the figures.
     pub const ALL: [Self; 6] = [Self::Paper, Self::Sweep, Self::Sgd, Self::SgdWide, Self::Adam, Self::Lifted];
 
-    /// The two forms of LB-FB.
     pub const LB_FB: [Self; 2] = [Self::Paper, Self::Sweep];
 
     /// Its part of names, what figures call it, its colour there, and its preset of `proxlift train`.
@@ -76,7 +75,6 @@ pub enum Experiment {
     Compare { depth: usize, rate: Option<f64> },
 }
 
-/// One training to be done.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The name of its folder, but for the fingerprint.
@@ -167,19 +165,4 @@ fn comparison(scale: &Scale, depth: usize) -> Vec<(Method, Experiment, Settings)
     let sgd = scale.all_rates().map(|rate| (Method::Sgd, compare(Some(rate)), with_rate(rate)));
     let others = [Method::Adam, Method::Lifted].map(|method| (method, compare(None), common(scale, depth)));
     lb_fb.chain(sgd).chain(others).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::scale::FULL;
-    use super::*;
-    use clap::ValueEnum;
-
-    #[test]
-    fn every_run_of_the_paper_is_there_once() {
-        let all = runs(&FULL, Part::value_variants(), 2).unwrap();
-        assert_eq!(all.len(), 2 * (2 * 7 + 2 + 3 * (2 + 6 + 5 + 2)));
-        let names: std::collections::HashSet<_> = all.iter().map(|run| &run.name).collect();
-        assert_eq!(names.len(), all.len());
-    }
 }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// The sizes of all experiments.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scale {
     pub name: &'static str,
@@ -40,7 +39,7 @@ pub const FULL: Scale = Scale {
     depths: &[5, 10, 15],
     batch: 50,
     rates: &[1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4],
-    wider_rates: &[1e-3, 2e-3, 5e-3, 1e-2, 2e-2],
+    wider_rates: &[1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1],
     features: 16,
     patch: 32,
     test: 9,

@@ -1,14 +1,11 @@
 //! Table 1 of the paper: SSIM and PSNR on the test images, beside the paper's own figures.
 
-use super::folder::cell;
 use super::report::{Material, Section, links};
-use super::runs::Method;
-use crate::html::table;
-use crate::scores::summary;
+use super::{folder::cell, runs::Method};
+use crate::{html::table, scores::summary};
 use maud::html;
 use proxlift::evaluation::{Peak, psnr, ssim};
-use proxlift::image::Image;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, image::Image};
 
 /// What the paper prints: SSIM, its deviation, PSNR, its deviation.
 const PAPER: [(&str, [f64; 4]); 3] = [
@@ -20,7 +17,6 @@ const PAPER: [(&str, [f64; 4]); 3] = [
 /// The scores of a method: SSIM and PSNR at the peak of the image, then both at peak 1, a mean over seeds for each image.
 type Scores = [Vec<f64>; 4];
 
-/// Scores, and writes what is behind the table.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let (depth, sigma, clean) = (all.scale.deepest(), all.sigma, all.pictures.test.images());
     let mut rows = vec![("noisy", scores(clean, &[all.noisy.to_vec()])?)];

@@ -6,13 +6,9 @@ use super::runs::{Experiment, Run};
 use crate::files::{read_json, write, write_json};
 use crate::train::{file, interrupt};
 use proxlift::dataset::{PatchSpec, Patches, Visit};
-use proxlift::evaluation::mean_psnr;
-use proxlift::field::Field;
-use proxlift::image::Image;
-use proxlift::model::Model;
-use proxlift::network::Network;
 use proxlift::training::{Checkpoint, EpochRecord, Go, Notes, Observer, Progress, Session, Trainer};
-use proxlift::{Denoiser, Error, Result, engine};
+use proxlift::{Denoiser, Error, Result, engine, evaluation::mean_psnr, field::Field, image::Image};
+use proxlift::{model::Model, network::Network};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -33,7 +29,6 @@ pub struct Epoch {
     pub epoch: usize,
     /// Seconds spent training on one thread, without any evaluation: processor time where it is known, else wall time.
     pub seconds: f64,
-    /// The same by the clock on the wall.
     pub wall_seconds: f64,
     /// The mean feed-forward loss `1/2 ||x^ - x||^2` on the fixed training patches, after the epoch.
     pub loss: f64,
@@ -44,18 +39,15 @@ pub struct Epoch {
     /// Batches whose `E` is known before and after their step, and those whose `E` the step raised.
     pub energy_steps: usize,
     pub energy_rises: usize,
-    /// Steps that were tried and refused.
     pub backtracks: usize,
     /// Mean PSNR at peak 1 on the test images, where it was taken.
     pub psnr: Option<f64>,
 }
 
-/// What came of a training.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Settings and data in a word: a training with another one is another training.
     pub fingerprint: String,
-    /// The trainer, in a line.
     pub trainer: String,
     /// The commit that the program was built from.
     pub commit: String,
@@ -209,7 +201,6 @@ impl Clerk<'_> {
         fits.then_some(checkpoint)
     }
 
-    /// The mean of `1/2 ||x^ - x||^2`.
     fn loss(&self, network: &Network<f32>) -> f64 {
         let engine = engine::standard();
         let losses = self.fixed.iter().map(|(z, x)| {

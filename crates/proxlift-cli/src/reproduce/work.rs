@@ -3,19 +3,15 @@
 //! Mini-batches are small, and two trainings on a thread each take less time than one after the other on two threads.
 //! Results are the same bits for any number of threads; the time of a training is that of one thread.
 
-use super::pictures::Pictures;
-use super::training::Training;
-use crate::flags::pool;
+use super::{pictures::Pictures, training::Training};
 use crate::output::{self, Progress};
 use crate::train::announce::duration;
-use crate::train::interrupt;
-use crate::workers::side_by_side;
+use crate::{flags::pool, train::interrupt, workers::side_by_side};
 use anyhow::Result;
 use proxlift::image::Image;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Steps of the progress bar.
 const STEPS: f64 = 1000.0;
 
 /// Does all that are not done yet, until Ctrl-C. After a failure, those that are under way are finished first.
@@ -82,7 +78,6 @@ impl<'a> Board<'a> {
     }
 }
 
-/// The share of all work that is done.
 fn share(trainings: &[Training], shares: &[f64]) -> f64 {
     let costs = || trainings.iter().map(|training| training.run.cost);
     let done: f64 = costs().zip(shares).map(|(cost, share)| cost * share).sum();

@@ -29,7 +29,6 @@ pub fn announce(session: &Session<'_>, data: &Data) {
     ));
 }
 
-/// Bytes for people.
 fn size(bytes: usize) -> String {
     match bytes as f64 {
         b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
@@ -37,7 +36,6 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// Seconds for people.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),

@@ -7,8 +7,7 @@ use proxlift::dataset::{ImageSet, PatchNoise, Patches};
 use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
 use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, Image};
-use proxlift::training::Config;
-use proxlift::{Denoiser, Error, Result};
+use proxlift::{Denoiser, Error, Result, training::Config};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,7 +38,6 @@ pub struct Data {
     /// The training data and the test set, in a line each.
     pub described: String,
     pub test_described: String,
-    /// Bytes of the training pictures.
     pub bytes: usize,
 }
 
@@ -68,7 +66,6 @@ impl Data {
         Ok(Self { patches, validation, test, described, test_described, bytes })
     }
 
-    /// The scores on the test set.
     pub fn score_test(&self, denoiser: &Denoiser, sigma: f64) -> Result<Scores> {
         score(denoiser, &self.test, self.test.len(), sigma, TEST_SEED)
     }
@@ -104,7 +101,6 @@ fn from_folder(folder: &Path, channels: Channels, config: &Config) -> Result<(Im
     Ok((train, Validation::new(held, config)?, described))
 }
 
-/// Clean pictures with their noise.
 pub struct Validation {
     clean: Vec<Image>,
     noisy: Vec<Image>,

@@ -17,7 +17,6 @@ const RESULT: &str = "result.json";
 
 /// The network with the best score on the held-out pictures.
 pub const MODEL: &str = "model.safetensors";
-/// What version 0.1 called it.
 const OLD_MODEL: &str = "best.safetensors";
 /// The network of the last checkpoint.
 pub const LAST: &str = "last.safetensors";
@@ -127,12 +126,10 @@ impl Folder {
         &self.0
     }
 
-    /// Writes a whole file or none.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         files::write(&self.path(name), bytes)
     }
 
-    /// Marks the run as finished.
     pub fn finish(&self, result: &serde_json::Value) -> Result<()> {
         files::write_json(&self.path(RESULT), result)
     }

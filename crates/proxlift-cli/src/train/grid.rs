@@ -3,12 +3,9 @@
 //! `grid.json` holds the rates that are done. A search that is resumed does not repeat them, and continues the one that
 //! was interrupted from its checkpoint.
 
-use super::announce::announce;
-use super::file;
-use super::folder::Folder;
 use super::session::{Material, Outcome, train_in};
-use crate::files::write_json;
-use crate::output;
+use super::{announce::announce, file, folder::Folder};
+use crate::{files::write_json, output};
 use proxlift::training::{Config, Grid, Session, Trial, best_trial, search_rates};
 use proxlift::{Error, Result};
 use serde_json::json;

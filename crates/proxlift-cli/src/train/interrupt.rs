@@ -30,7 +30,6 @@ pub fn listen() {
     }
 }
 
-/// Whether to stop after this epoch.
 pub fn asked() -> bool {
     ASKED.get().is_some()
 }

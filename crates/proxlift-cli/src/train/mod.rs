@@ -11,43 +11,19 @@ mod report;
 mod session;
 mod watch;
 
-use crate::flags::pool;
-use crate::output;
+use crate::{flags::pool, output};
 use announce::announce;
 use anyhow::Result;
 use data::Data;
 use flags::Flags;
 use folder::Folder;
-use proxlift::Error;
-use proxlift::network::Network;
-use proxlift::training::Config;
+use proxlift::{Error, network::Network, training::Config};
 use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;
 
-const EXAMPLES: &str = "\
-Examples:
-  proxlift train                                  the paper's network
-  proxlift train --data photos/ --test kodak/     your own pictures
-  proxlift train --from best --data photos/       adapt the built-in network
-  proxlift train --channels 3 --sigma 25/255      colour pictures
-  proxlift train --preset paper                   LB-FB as the paper prints it
-  proxlift train --preset adam                    back-propagation
-  proxlift train --preset sgd --rate grid         SGD, the best rate of a grid
-  proxlift train --config mine.toml --seed 2      settings of a file; flags win
-  proxlift train --config runs/lb-1/config.toml   the same run, bit for bit
-  proxlift train --resume runs/lb-1               after Ctrl-C or a power cut";
-
-const MORE: &str = "\
-In a file, the keys are the names of the flags:
-  depth = 15
-  fresh-noise = false
-  rate = \"backtracking\"
-
-Ctrl-C stops after the epoch with a checkpoint; twice stops at once. A crash
-costs about 5 seconds of work, or one epoch where epochs are longer. A resumed
-run reaches the same bits as one that was never stopped. model.safetensors is
-chosen on pictures held out of --data, never on those of --test.";
+const EXAMPLES: &str = include_str!("../help/train.txt").trim_ascii_end();
+const MORE: &str = include_str!("../help/train-more.txt").trim_ascii_end();
 
 /// Train a network to remove noise.
 ///
@@ -74,7 +50,6 @@ pub struct Arguments {
     stop_after: Option<usize>,
 }
 
-/// Settles the settings, then trains in a pool of threads.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let given = arguments.settings.0.clone();
     let (given, folder) = match (&arguments.resume, &arguments.config) {

@@ -1,17 +1,13 @@
 //! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
 
-use super::announce::duration;
 use super::data::{Data, TEST_SEED};
 use super::folder::{Entry, Folder, LAST, MODEL};
-use super::session::Outcome;
+use super::{announce::duration, session::Outcome};
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::output;
-use proxlift::Denoiser;
-use proxlift::image::Image;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
-use proxlift::model::Model;
-use proxlift::training::Config;
+use proxlift::{Denoiser, image::Image, model::Model, training::Config};
 use serde_json::{Map, json};
 
 const SHEET: &str = "before-after.png";

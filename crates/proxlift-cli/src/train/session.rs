@@ -1,13 +1,9 @@
 //! A training in a folder: from the start, or from the folder's checkpoint.
 
-use super::data::Data;
-use super::file::is_of_version_0_1;
-use super::folder::Folder;
-use super::watch::Watch;
+use super::{data::Data, file::is_of_version_0_1, folder::Folder, watch::Watch};
 use crate::output;
-use proxlift::network::Network;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
-use proxlift::{Error, Result, engine};
+use proxlift::{Error, Result, engine, network::Network};
 
 /// What is trained, whatever the rate.
 pub struct Material<'a> {
@@ -17,13 +13,11 @@ pub struct Material<'a> {
     pub stop_after: Option<usize>,
 }
 
-/// What a training ended with.
 pub struct Outcome {
     /// The epoch after which it was stopped, if it was.
     pub stopped: Option<usize>,
     /// The best PSNR on the held-out images, and its epoch.
     pub best: Option<(f64, usize)>,
-    /// The trainer, in a line.
     pub trainer: String,
 }
 

@@ -1,14 +1,11 @@
 //! What happens while a training runs: progress, scores, history, models.
 
-use super::announce::duration;
-use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
-use super::interrupt;
+use super::{announce::duration, data::Data, interrupt};
 use crate::output::{self, Progress};
 use proxlift::model::{Model, Provenance};
-use proxlift::network::Network;
 use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session, Trainer};
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, network::Network};
 use std::time::{Duration, Instant};
 
 /// The time that a training takes is told after so long, or after its first epoch.
@@ -29,7 +26,6 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// A watch over a session that is about to run in `folder`.
     pub fn new(folder: &'a Folder, session: &Session<'a>, data: &'a Data, stop_after: Option<usize>) -> Self {
         Self {
             config: session.config,
@@ -45,7 +41,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Goes on from what a checkpoint kept.
     pub fn recall(&mut self, notes: &Notes) {
         let note = |name: &str| notes.get(name).copied();
         self.best = note("best_psnr").zip(note("best_epoch")).map(|(psnr, epoch)| (psnr, epoch as usize));
@@ -68,7 +63,6 @@ impl<'a> Watch<'a> {
         Ok((Some(psnr), ssim))
     }
 
-    /// PSNR and SSIM on the test set in the epochs that were asked for.
     fn test(&self, epoch: usize, network: &Network<f32>) -> Result<Option<(f64, f64)>> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
             return Ok(None);

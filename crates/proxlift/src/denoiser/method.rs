@@ -22,7 +22,6 @@ pub(super) enum Method {
     TotalVariation { lambda: Option<f64> },
 }
 
-/// What is done to a picture.
 pub(super) enum Work<'a> {
     Nothing,
     Network(Cow<'a, Network<f32>>),

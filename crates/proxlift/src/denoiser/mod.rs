@@ -60,7 +60,6 @@ pub struct Denoiser {
     engine: SharedEngine,
 }
 
-/// The noise level to denoise for.
 #[derive(Clone, Copy)]
 enum Level {
     Estimated,
@@ -307,3 +306,7 @@ impl Denoiser {
         if let Level::Given(sigma) = self.level { Some(sigma) } else { None }
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/denoiser.rs"]
+mod tests;

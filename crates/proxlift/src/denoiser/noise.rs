@@ -26,8 +26,7 @@ const FAINT: f64 = 1.0 / 255.0;
 
 /// A larger picture is estimated from bands of rows that have so many pixels in all.
 const MOST_PIXELS: usize = 1 << 24;
-/// Rows of a band.
-const BAND: usize = 64;
+pub(super) const BAND: usize = 64;
 
 impl Noise {
     pub(super) fn given(sigma: f64, white_is_one: bool) -> Self {
@@ -49,7 +48,6 @@ impl Noise {
     }
 }
 
-/// The distance from the least to the largest value.
 fn range(image: &Image) -> f64 {
     let ends = (f32::INFINITY, f32::NEG_INFINITY);
     let (least, most) = image.data().iter().fold(ends, |(least, most), &v| (least.min(v), most.max(v)));
@@ -95,23 +93,4 @@ fn significant(value: f64) -> String {
     }
     let decimals = if value > 0.0 { (1.0 - value.log10().floor()).max(0.0) as usize } else { 0 };
     format!("{value:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_large_picture_is_sampled_in_bands_of_its_rows() {
-        // Rows that hold their own number.
-        let (height, width) = (3000, 8000);
-        let data: Vec<f32> = (0..height * width).map(|i| (i / width) as f32).collect();
-        let image = Image::new(1, height, width, data).unwrap();
-        let sample = sample(&image);
-        assert_eq!(sample.shape(), (1, 32 * BAND, width));
-        for (i, band) in sample.data().chunks_exact(BAND * width).enumerate() {
-            let first = (i * (height - BAND) / 32) as f32;
-            assert_eq!((band[0], band[BAND * width - 1]), (first, first + (BAND - 1) as f32));
-        }
-    }
 }

@@ -92,7 +92,6 @@ fn clipped(mut image: Image, clip: bool) -> Image {
     image
 }
 
-/// A network on its way over a picture.
 struct Pass<'a> {
     engine: &'a dyn Engine<f32>,
     network: &'a Network<f32>,
@@ -149,10 +148,10 @@ impl Pass<'_> {
         step(progress, done, self.tiles.count())?;
         // The rows above are needed as they were by the tiles below them, which see no further than one row of tiles.
         let mut above: Option<(usize, Raster)> = None;
-        for rows in self.tiles.rows() {
+        for rows in &self.tiles.rows {
             let wanted = Span::new(rows, self.size.0, self.network.border).wanted;
             let mut result = raster.rows(wanted.clone());
-            for columns in self.tiles.columns() {
+            for columns in &self.tiles.columns {
                 let (rows, columns) = self.spans(rows, columns);
                 let tile = self.tile(raster, &rows, &columns)?;
                 result.put((0, columns.wanted.start), &tile);

@@ -34,23 +34,10 @@ pub(super) fn denoise(noisy: &Image, lambda: f32) -> Result<Image> {
     Image::new(channels, height, width, data)
 }
 
-/// Refuses what there is no memory for.
 pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) -> Result<()> {
     let bytes = BYTES * channels.count() * height * width;
     refuse!(bytes > MOST =>
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
          {:.1} GB: use a network, or cut the picture", bytes as f64 / 1e9, MOST as f64 / 1e9);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_there_is_no_memory_for_is_refused() {
-        assert!(check_memory(Channels::Rgb, (6000, 8000)).is_ok());
-        let refused = check_memory(Channels::Grey, (20_000, 20_000)).unwrap_err().to_string();
-        assert!(refused.contains("12.8 GB") && refused.contains("use a network"), "{refused}");
-    }
 }

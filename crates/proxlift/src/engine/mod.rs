@@ -18,11 +18,8 @@ pub use cpu::Cpu;
 pub use reference::Reference;
 pub use tiles::{Cut, Tiles};
 
-use crate::field::Field;
 use crate::network::{Architecture, Layer, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseGradient;
-use crate::{Error, Real, Result};
+use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseGradient};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,7 +90,6 @@ impl<T: Real> Gradients<T> {
         fits.unwrap_or_else(|| Self::zeros(network, samples).with_activations(network))
     }
 
-    /// Makes all of them zero.
     fn clear(&mut self) {
         let theta = self.theta.iter_mut().map(Filters::weights_mut);
         let activation = self.activation.iter_mut().flat_map(|s| [&mut s.knots[..], &mut s.slopes]);
@@ -102,19 +98,15 @@ impl<T: Real> Gradients<T> {
 
     /// Checks that these are gradients for `network` and a batch of `samples`.
     fn check(&self, network: &Network<T>, samples: usize) -> Result<()> {
-        if self.loss.len() != samples {
-            return Err(Error::invalid(format!(
-                "the gradients were made for a batch of {}, but it has {samples} samples",
-                self.loss.len()
-            )));
-        }
+        let made_for = self.loss.len();
+        refuse!(made_for != samples =>
+            "the gradients were made for a batch of {made_for}, but it has {samples} samples");
         let shape = |f: &Filters<T>| (f.features(), f.channels(), f.size());
         let same = self.theta.iter().map(shape).eq(network.theta.iter().map(shape));
         let knots = self.activation.iter().map(|s| s.knots.len());
-        if same && (self.activation.is_empty() || knots.eq(network.learned().map(|s| s.knots().len()))) {
-            return Ok(());
-        }
-        Err(Error::invalid("the gradients were made for a network of another shape"))
+        let fits = self.activation.is_empty() || knots.eq(network.learned().map(|s| s.knots().len()));
+        refuse!(!(same && fits) => "the gradients were made for a network of another shape");
+        Ok(())
     }
 }
 
@@ -172,11 +164,6 @@ pub trait Engine<T: Real>: Send + Sync {
         layer.activation.apply(v, u);
     }
 
-    /// Its derivative, `out = s'(v) g`.
-    fn slope(&self, layer: Layer<'_, T>, v: &Field<T>, g: &Field<T>, out: &mut Field<T>) {
-        layer.activation.slope(v, g, out);
-    }
-
     /// `B(u, v)` of each sample for the layer's activation, in double precision.
     fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]) {
         assert_fits(layer.theta, &[], &[u, v]);
@@ -184,9 +171,7 @@ pub trait Engine<T: Real>: Send + Sync {
     }
 
     /// The whole network, `x^ = G(z)`.
-    ///
-    /// # Panics
-    /// When the batch does not fit the network ([`Network::check_batch`]) or the output does not fit the batch.
+    /// Panics when the batch does not fit the network ([`Network::check_batch`]) or the output does not fit the batch.
     fn denoise(&self, network: &Network<T>, z: &Field<T>, output: &mut Field<T>) {
         pass::denoise(self, network, z, output);
     }
@@ -198,10 +183,7 @@ pub trait Engine<T: Real>: Send + Sync {
 
     /// [`Engine::denoise`] for one tile of an image that need not be in memory: `z` holds what the tile sees, and only
     /// the `wanted` rows and columns of `output`, counted in `z`, have a meaning. They have the bits of the image
-    /// denoised at once if the tile is one of [`Engine::tiles`].
-    ///
-    /// # Panics
-    /// As [`Engine::denoise`], and when the wanted pixels are not in `z`.
+    /// denoised at once if the tile is one of [`Engine::tiles`]. Panics also when the wanted pixels are not in `z`.
     fn denoise_tile(
         &self,
         network: &Network<T>,
@@ -213,9 +195,7 @@ pub trait Engine<T: Real>: Send + Sync {
     }
 
     /// Forward, reverse sweep and all weight gradients of a batch, from the network's own forward pass.
-    ///
-    /// # Errors
-    /// When the batch does not fit the network, or its clean images or the gradients do not fit the batch.
+    /// Fails when the batch does not fit the network, or its clean images or the gradients do not fit the batch.
     fn training_pass(
         &self,
         network: &Network<T>,

@@ -2,9 +2,8 @@
 //! held to it.
 
 use super::{Engine, assert_fits};
-use crate::Real;
-use crate::field::Field;
 use crate::operator::{Convolution, Filters, LinearOperator};
+use crate::{Real, field::Field};
 
 /// Plain loops in `f32` or `f64`.
 #[derive(Clone, Copy, Debug, Default)]

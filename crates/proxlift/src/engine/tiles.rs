@@ -39,15 +39,16 @@ pub struct Cut {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiles {
-    rows: Vec<Cut>,
-    columns: Vec<Cut>,
+    /// Ranges of rows, from the top: a tile is one of them in one of the ranges of columns.
+    pub rows: Vec<Cut>,
+    /// Ranges of columns, from the left.
+    pub columns: Vec<Cut>,
 }
 
 impl Tiles {
     /// One tile: the whole image.
     pub fn whole(height: usize, width: usize) -> Self {
-        let all = |length: usize| vec![Cut { wanted: 0..length, around: 0..length }];
-        Self { rows: all(height), columns: all(width) }
+        Self { rows: cuts(height, height, 0), columns: cuts(width, width, 0) }
     }
 
     /// Cuts an image so that a tile takes about `bytes`.
@@ -65,16 +66,6 @@ impl Tiles {
         // One more row, so that pairs of rows can begin at an even or an odd one.
         let rows = cuts(height, (side * side / columns[0].around.len()).max(least), reach + 1);
         Self { rows, columns }
-    }
-
-    /// Ranges of rows, from the top: a tile is one of them in one of [`Tiles::columns`].
-    pub fn rows(&self) -> &[Cut] {
-        &self.rows
-    }
-
-    /// Ranges of columns, from the left.
-    pub fn columns(&self) -> &[Cut] {
-        &self.columns
     }
 
     /// The number of tiles.
@@ -106,50 +97,4 @@ fn cuts(length: usize, most: usize, reach: usize) -> Vec<Cut> {
         Cut { wanted: first..end, around: start..start + step + odd + 2 * reach }
     };
     (0..count).map(cut).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cuts_want_every_pixel_once_and_see_enough() {
-        for (length, most, reach) in
-            [(1, 1, 0), (10, 3, 0), (100, 40, 10), (101, 40, 10), (1000, 12, 3), (41, 40, 10)]
-        {
-            let cuts = cuts(length, most, reach);
-            let mut next = 0;
-            for Cut { wanted, around } in &cuts {
-                assert_eq!(wanted.start, next);
-                assert!(!wanted.is_empty() && around.len() == cuts[0].around.len() && around.len() <= most);
-                assert!(around.start.is_multiple_of(2));
-                let sees = wanted.start.saturating_sub(reach)..(wanted.end + reach).min(length);
-                assert!(around.start <= sees.start && sees.end <= around.end && around.end <= length);
-                next = wanted.end;
-            }
-            assert_eq!(next, length, "{length} {most} {reach}");
-        }
-    }
-
-    #[test]
-    fn tiles_of_any_image_fit_the_memory() {
-        let architecture = Architecture { depth: 10, features: 32, kernel: 5, channels: 1 };
-        for (height, width) in
-            [(20_000, 20_000), (2_000, 20_000), (20_000, 500), (1, 400_000_000), (400_000_000, 1)]
-        {
-            let tiles = Tiles::new(architecture, height, width, TILE_BYTES);
-            for (rows, columns) in tiles.iter() {
-                let pixels = rows.around.len() * columns.around.len();
-                assert!(4 * 32 * pixels <= TILE_BYTES, "{height} x {width}: {rows:?} {columns:?}");
-            }
-            let seen: usize = tiles.iter().map(|(r, c)| r.around.len() * c.around.len()).sum();
-            assert!(seen < height * width / 100 * 120, "{height} x {width}: {seen} pixels are seen");
-        }
-        // The least kernel and budget.
-        let architecture = Architecture { kernel: 1, ..architecture };
-        let tiles = Tiles::new(architecture, 100, 100, 0);
-        let wanted: usize =
-            tiles.iter().map(|(rows, columns)| rows.wanted.len() * columns.wanted.len()).sum();
-        assert!(wanted == 100 * 100 && tiles.count() > 100, "{tiles:?}");
-    }
 }

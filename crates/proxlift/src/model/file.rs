@@ -11,7 +11,6 @@ use safetensors::{Dtype, SafeTensors};
 use std::io::{Read, Write};
 use std::{collections::BTreeMap, path::Path};
 
-/// The newest version of the format.
 const VERSION: u32 = 3;
 const FORMAT: &str = "proxlift";
 
@@ -97,7 +96,6 @@ impl Model {
     }
 }
 
-/// The tensor `name`, which must be `f32`.
 fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
     let Ok(view) = tensors.tensor(name) else { return Ok(None) };
     let dtype = view.dtype();

@@ -35,7 +35,6 @@ impl Numbers<'_> {
     }
 }
 
-/// The numbers of a tensor in single precision.
 pub(crate) fn singles(view: &TensorView<'_>) -> Vec<f32> {
     view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
@@ -65,7 +64,6 @@ pub fn write_tensors(
     to.flush()
 }
 
-/// What the header says about a network.
 pub(crate) fn metadata_of(network: &Network<f32>) -> Metadata {
     let architecture = serde_json::to_string(&network.architecture()).unwrap_or_default();
     let mut metadata = Metadata::from([
@@ -79,7 +77,6 @@ pub(crate) fn metadata_of(network: &Network<f32>) -> Metadata {
     metadata
 }
 
-/// The header of a file that was read.
 pub(crate) struct Header {
     what: &'static str,
     metadata: HashMap<String, String>,
@@ -102,7 +99,6 @@ impl Header {
         }
     }
 
-    /// What it says under a name.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.metadata.get(name).map(String::as_str)
     }

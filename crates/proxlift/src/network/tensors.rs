@@ -22,7 +22,6 @@ impl Network<f32> {
         self.activation.iter().all(|s| clip(s) && *s == self.activation[0])
     }
 
-    /// The arrays of the network.
     pub(crate) fn tensors(&self) -> Vec<Tensor<'_>> {
         let Architecture { features, kernel, channels, .. } = self.architecture();
         let shape = || vec![features, channels, kernel, kernel];

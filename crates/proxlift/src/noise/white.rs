@@ -21,7 +21,6 @@
 use crate::image::Image;
 use std::f64::consts::PI;
 
-/// The side of a block.
 const SIDE: usize = 8;
 /// Blocks looked at, at the most: a large image is sampled on a grid.
 const BLOCKS: usize = 20_000;
@@ -134,7 +133,6 @@ fn level<'a>(blocks: impl Iterator<Item = &'a Block>, count: usize) -> f64 {
     (0.5 * (below + above) / (share * weakest as f64)).sqrt()
 }
 
-/// The values at which noise was clipped.
 struct Limits {
     low: Option<f64>,
     high: Option<f64>,
@@ -164,14 +162,11 @@ impl Limits {
     }
 }
 
-/// A block in the cosine basis.
 struct Block {
     mean: f64,
     /// The energy of its low frequencies, without the mean.
     texture: f64,
-    /// The squares of its high-frequency coefficients.
     squares: Vec<f64>,
-    /// The share of neighbours that are equal.
     equal: f64,
 }
 

@@ -94,7 +94,6 @@ impl<T: Real> PowerState<T> {
         &mut self.x
     }
 
-    /// Starts afresh from a random vector of unit norm.
     fn draw(&mut self) {
         for x in &mut self.x {
             let normal: f64 = StandardNormal.sample(&mut self.generator);

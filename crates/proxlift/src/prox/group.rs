@@ -7,7 +7,6 @@ use super::threshold::{cast, validate};
 use crate::{Real, Result};
 use std::ops::Range;
 
-/// How many pixels are treated at once.
 pub(super) const BLOCK: usize = 256;
 
 /// `J` planes in groups of `size` consecutive ones, and a threshold for all groups or for each.
@@ -76,15 +75,12 @@ pub(super) fn pull_groups<T: Real>(
     }
 }
 
-/// Some pixels of one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<T> {
-    /// The group's threshold.
     pub(super) threshold: T,
     start: usize,
     stride: usize,
     size: usize,
-    /// The number of pixels.
     pub(super) len: usize,
 }
 

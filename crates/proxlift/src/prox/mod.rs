@@ -127,7 +127,6 @@ pub trait Prox<T: Real>: Send + Sync {
     }
 }
 
-/// `0` or `+inf`: an indicator function.
 fn indicator<T: Real>(inside: bool) -> T {
     if inside { T::zero() } else { T::infinity() }
 }

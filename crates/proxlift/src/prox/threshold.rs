@@ -16,7 +16,6 @@ pub(super) fn several(thresholds: usize) -> Option<usize> {
     (thresholds > 1).then_some(thresholds)
 }
 
-/// The same numbers in another precision.
 pub(super) fn cast<T: Real, U: Real>(values: &[T]) -> Vec<U> {
     values.iter().map(|value| U::of(value.to_double())).collect()
 }

@@ -173,7 +173,6 @@ impl Blocks<'_> {
         self.constraint.along(gradient);
     }
 
-    /// One over the samples.
     fn scale(&self) -> f64 {
         1.0 / self.lifted.z.samples() as f64
     }

@@ -43,7 +43,6 @@ impl Constraint {
     }
 }
 
-/// Replaces all rows by their mean.
 fn average(mut rows: Vec<&mut [f32]>) {
     let count = rows.len() as f32;
     for i in 0..rows.first().map_or(0, |row| row.len()) {

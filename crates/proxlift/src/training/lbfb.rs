@@ -94,7 +94,6 @@ impl LbFb {
         }
     }
 
-    /// Averages the metric in, every so many batches.
     fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
         if let Some(metric) = &mut self.metric
             && self.visits.is_multiple_of(OBSERVE_EVERY)

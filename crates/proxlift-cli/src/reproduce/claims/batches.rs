@@ -20,7 +20,6 @@ pub fn rule() -> String {
     )
 }
 
-/// Larger batches end higher, smaller ones take longer.
 pub fn trade_off(all: &Material<'_>, method: Method) -> Finding {
     let (mut sizes, mut losses, mut times, mut rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for &size in all.scale.batches {
@@ -52,7 +51,7 @@ pub fn trade_off(all: &Material<'_>, method: Method) -> Finding {
 }
 
 /// Kendall's tau: the share of pairs in the same order, less that of pairs in the opposite one.
-fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
+pub fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
     let pairs = (0..a.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
     let orders = pairs.map(|(i, j)| match (a[i] - a[j]) * (b[i] - b[j]) {
         product if product > 0.0 => 1.0,
@@ -61,16 +60,4 @@ fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
     });
     let count = orders.clone().count();
     (count > 0).then(|| orders.sum::<f64>() / count as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kendall_is_one_for_the_same_order() {
-        assert_eq!(kendall(&[1.0, 2.0, 3.0], &[5.0, 6.0, 9.0]), Some(1.0));
-        assert_eq!(kendall(&[1.0, 2.0, 3.0], &[9.0, 6.0, 5.0]), Some(-1.0));
-        assert_eq!(kendall(&[1.0], &[2.0]), None);
-    }
 }

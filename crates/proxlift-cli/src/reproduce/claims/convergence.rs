@@ -11,7 +11,6 @@ use serde_json::json;
 pub const FEWER_EPOCHS: &str = "The paper: “LB-FB needs fewer epochs than SGD to converge”. It holds if LB-FB reaches \
     the loss that SGD ends with in fewer epochs, at every depth; mixed at some. Time is shown, but does not count.";
 
-/// LB-FB reaches SGD's last loss in fewer epochs.
 pub fn fewer_epochs(all: &Material<'_>, method: Method, baseline: Method) -> Finding {
     let (mut tests, mut rows, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     for &depth in all.scale.depths {
@@ -48,7 +47,6 @@ fn rises(course: &Course) -> Option<(usize, f64)> {
     (!losses.is_empty()).then(|| (rises.len(), rises.iter().copied().fold(0.0, f64::max)))
 }
 
-/// The loss of LB-FB does not rise from epoch to epoch.
 pub fn no_oscillation(all: &Material<'_>, form: Method) -> Finding {
     let (mut rows, mut numbers, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for &depth in all.scale.depths {
@@ -83,7 +81,7 @@ pub fn no_oscillation(all: &Material<'_>, form: Method) -> Finding {
 /// Largest gap between the shallow and the deep curve for “holds” and for “mixed”, in percent.
 const GAPS: (f64, f64) = (10.0, 25.0);
 
-pub fn stable_with_depth_rule(scale: &Scale) -> String {
+pub fn depth_rule(scale: &Scale) -> String {
     format!(
         "The paper: “a light discrepancy appears between the curves” of different depths. The gap between two curves is \
          the mean of |loss at K = {} / loss at K = {} − 1| over the second half of the epochs. It holds if LB-FB's is at \
@@ -95,8 +93,7 @@ pub fn stable_with_depth_rule(scale: &Scale) -> String {
     )
 }
 
-/// Deeper networks train like shallow ones.
-pub fn stable_with_depth(all: &Material<'_>, form: Method) -> Finding {
+pub fn stable(all: &Material<'_>, form: Method) -> Finding {
     let (first, last) = (all.scale.depths[0], all.scale.deepest());
     let (mut rows, mut numbers, mut verdict) = (Vec::new(), Vec::new(), Verdict::NoData);
     for method in Method::ALL {

@@ -6,15 +6,13 @@ use super::super::runs::{Experiment, Method};
 use super::{Finding, Verdict};
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use maud::html;
-use proxlift::Result;
-use proxlift::training::ENERGY_ROUNDING;
+use proxlift::{Result, training::ENERGY_ROUNDING};
 use serde_json::json;
 
 pub const RULE: &str = "The theory behind Algorithm 1: under backtracking the energy of a batch does not rise in a step. \
     It holds if it never did, in any step of any run with backtracking, beyond the rounding of single precision (a share \
     of 1e-5), nor from iteration to iteration on the fixed batch; mixed if in fewer than one step of a thousand.";
 
-/// `E` falls on a fixed batch, and in every step of every LB-FB run.
 pub fn monotone(all: &Material<'_>, method: Method) -> Result<Finding> {
     let own = all.results.0.iter().filter(|training| training.run.method == method);
     let (steps, rises) = own

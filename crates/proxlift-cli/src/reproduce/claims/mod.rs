@@ -1,16 +1,18 @@
 //! What the paper says of its experiments, each with a verdict from the data.
 
-mod batches;
+pub mod batches;
 mod convergence;
 mod energy;
 mod robustness;
 
+use self::batches::trade_off;
+use self::convergence::{FEWER_EPOCHS, NO_OSCILLATION, depth_rule, fewer_epochs, no_oscillation, stable};
+use self::robustness::Robustness;
 use super::report::{Material, Section, links};
 use super::runs::Method;
 use crate::html::table;
 use maud::{Markup, html};
 use proxlift::Result;
-use robustness::Robustness;
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -23,7 +25,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All, some or none of several tests.
     fn all_or_some(tests: &[bool]) -> Self {
         match tests.iter().filter(|test| **test).count() {
             _ if tests.is_empty() => Self::NoData,
@@ -55,52 +56,32 @@ pub struct Finding {
 type Claim = (String, String, String, Finding);
 
 fn claims(all: &Material<'_>, robustness: &Robustness, method: Method) -> Result<Vec<Claim>> {
-    let (slug, who) = (method.slug(), method.label());
-    let claim = |id: &str, statement: String, rule: String, finding: Finding| {
-        (id.replacen('*', slug, 1), statement, rule, finding)
+    // A star stands for the method.
+    let claim = |id: &str, statement: &str, rule: &str, finding: Finding| {
+        (id.replace('*', method.slug()), statement.replace('*', method.label()), rule.to_string(), finding)
     };
-    let fewer_epochs = |id: &str, baseline: Method| {
-        let statement = format!("{who} needs fewer epochs than {}", baseline.label());
-        let finding = convergence::fewer_epochs(all, method, baseline);
-        claim(id, statement, convergence::FEWER_EPOCHS.into(), finding)
+    let sooner = |id: &str, baseline: Method| {
+        let statement = format!("* needs fewer epochs than {}", baseline.label());
+        claim(id, &statement, FEWER_EPOCHS, fewer_epochs(all, method, baseline))
     };
+    let robust = "Networks trained by * are no less robust than those by SGD";
+    let robustness = (robustness::rule(all.scale), robustness.no_less_than_sgd(all.scale, method));
     Ok(vec![
-        fewer_epochs("fewer-epochs-*-paper", Method::Sgd),
-        fewer_epochs("fewer-epochs-*-wide", Method::SgdWide),
-        claim(
-            "no-oscillation-*",
-            format!("{who} does not oscillate"),
-            convergence::NO_OSCILLATION.into(),
-            convergence::no_oscillation(all, method),
-        ),
-        claim(
-            "depth-*",
-            format!("{who} stays stable in deeper networks"),
-            convergence::stable_with_depth_rule(all.scale),
-            convergence::stable_with_depth(all, method),
-        ),
+        sooner("fewer-epochs-*-paper", Method::Sgd),
+        sooner("fewer-epochs-*-wide", Method::SgdWide),
+        claim("no-oscillation-*", "* does not oscillate", NO_OSCILLATION, no_oscillation(all, method)),
+        claim("depth-*", "* stays stable in deeper networks", &depth_rule(all.scale), stable(all, method)),
         claim(
             "batches-*",
-            format!("{who}: batch size trades epochs against time"),
-            batches::rule(),
-            batches::trade_off(all, method),
+            "*: batch size trades epochs against time",
+            &batches::rule(),
+            trade_off(all, method),
         ),
-        claim(
-            "energy-*",
-            format!("{who}: E never rises on a batch"),
-            energy::RULE.into(),
-            energy::monotone(all, method)?,
-        ),
-        claim(
-            "robustness-*",
-            format!("Networks trained by {who} are no less robust than those by SGD"),
-            robustness::rule(all.scale),
-            robustness.no_less_than_sgd(all.scale, method),
-        ),
+        claim("energy-*", "*: E never rises on a batch", energy::RULE, energy::monotone(all, method)?),
+        claim("robustness-*", robust, &robustness.0, robustness.1),
     ])
 }
 
-/// Judges all claims and writes what is behind them.
 pub fn write(all: &Material<'_>) -> Result<Section> {
     let robustness = Robustness::measure(all)?;
     let [paper, sweep] = Method::LB_FB.map(|method| claims(all, &robustness, method));

@@ -6,13 +6,9 @@ use super::super::runs::Method;
 use super::super::scale::Scale;
 use super::{Finding, Verdict};
 use crate::chart::{Axis, Chart, Line, Panel};
-use crate::html::table;
-use crate::sensitivity::jacobian_norms;
+use crate::{html::table, sensitivity::jacobian_norms};
 use maud::{Markup, html};
-use proxlift::evaluation::mean_psnr;
-use proxlift::image::Image;
-use proxlift::network::Network;
-use proxlift::{Denoiser, Result};
+use proxlift::{Denoiser, Result, evaluation::mean_psnr, image::Image, network::Network};
 use serde_json::json;
 
 /// By how much LB-FB's norm may exceed SGD's, and its PSNR fall behind (dB), to count as no less robust.
@@ -37,14 +33,12 @@ struct Measured {
     psnr: Vec<f64>,
 }
 
-/// What was measured of all methods.
 pub struct Robustness {
     measured: Vec<Measured>,
     evidence: Markup,
 }
 
 impl Robustness {
-    /// Measures, draws, and writes what is behind the figure.
     pub fn measure(all: &Material<'_>) -> Result<Self> {
         let scale = all.scale;
         let crops: Vec<Image> = all.noisy.iter().map(|image| image.centre(scale.jacobian_side)).collect();
@@ -75,7 +69,6 @@ impl Robustness {
         Ok(Self { measured, evidence })
     }
 
-    /// A form of LB-FB against SGD.
     pub fn no_less_than_sgd(&self, scale: &Scale, method: Method) -> Finding {
         let find = |method| self.measured.iter().find(|m| m.method == method);
         let tests = find(method).zip(find(Method::SgdWide)).map(|(lb, sgd)| {

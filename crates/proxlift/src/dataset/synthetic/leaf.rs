@@ -52,7 +52,6 @@ pub(super) struct Leaf {
     centre: (f32, f32),
     /// Unit vector of the first axis.
     axis: (f32, f32),
-    /// Half-axes.
     half: (f32, f32),
     /// Width of the rim, in painted pixels.
     rim: f32,
@@ -60,7 +59,6 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// Draws a leaf that may touch a frame of `h` x `w`.
     pub(super) fn draw(rng: &mut impl Rng, radii: &Radii, h: usize, w: usize) -> Self {
         let radius = radii.one(rng, h as f32, w as f32);
         let shape = unit(rng);
@@ -87,7 +85,6 @@ impl Leaf {
         self.radius
     }
 
-    /// Coordinates along the axes of the leaf.
     pub(super) fn local(&self, x: f32, y: f32) -> (f32, f32) {
         let (x, y) = (x - self.centre.0, y - self.centre.1);
         (x * self.axis.0 + y * self.axis.1, y * self.axis.0 - x * self.axis.1)

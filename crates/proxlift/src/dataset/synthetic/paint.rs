@@ -15,7 +15,6 @@ pub(super) struct Palette {
     /// Mean chroma: warm against cool, green against magenta.
     tint: (f32, f32),
     saturation: f32,
-    /// How strong textures are.
     roughness: f32,
 }
 
@@ -59,7 +58,6 @@ impl Palette {
         }
     }
 
-    /// Paint for a leaf of this radius.
     pub(super) fn paint(&self, rng: &mut impl Rng, radius: f32) -> Paint {
         let (a, b) = (unit(rng), unit(rng));
         // A product crowds at 0; blending it with its mirror image skews the tones either way.

@@ -8,7 +8,7 @@ use fearless_simd::{Simd, prelude::*};
 
 /// The activations of a layer, packed: for each feature `c`, then `a_m, l_m` (see [`PiecewiseLinear`]).
 #[derive(Clone, Debug, Default)]
-pub(super) struct PackedActivation {
+pub struct PackedActivation {
     coefficients: Vec<f32>,
     /// Numbers of a feature.
     stride: usize,
@@ -17,7 +17,7 @@ pub(super) struct PackedActivation {
 }
 
 impl PackedActivation {
-    pub(super) fn pack(&mut self, activation: &PiecewiseLinear<f32>) {
+    pub fn pack(&mut self, activation: &PiecewiseLinear<f32>) {
         self.stride = 1 + 2 * activation.pieces();
         self.clips.clear();
         if activation.is_clip() {
@@ -32,20 +32,20 @@ impl PackedActivation {
     }
 
     /// Numbers of a feature: `c`, and two for each knot.
-    pub(super) fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         self.stride
     }
 
     /// `c`, and `a_m, l_m`, of feature `j`.
     #[inline(always)]
-    pub(super) fn feature(&self, j: usize) -> (f32, &[[f32; 2]]) {
+    pub fn feature(&self, j: usize) -> (f32, &[[f32; 2]]) {
         let feature = &self.coefficients[j * self.stride..][..self.stride];
         (feature[0], feature[1..].as_chunks::<2>().0)
     }
 
     /// `s(v)` of `P` times `N` vectors of feature `j`.
     #[inline(always)]
-    pub(super) fn apply<S: Simd, const P: usize, const N: usize>(
+    pub fn apply<S: Simd, const P: usize, const N: usize>(
         &self,
         simd: S,
         j: usize,
@@ -78,7 +78,7 @@ impl PackedActivation {
 
     /// `s'(v) back` of feature `j`, with `s' = 0` where it jumps.
     #[inline(always)]
-    pub(super) fn derivative<S: Simd>(&self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+    pub fn derivative<S: Simd>(&self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
         let (c, clips) = self.feature(j);
         let zero = S::f32s::splat(simd, 0.0);
         let mut slope = S::f32s::splat(simd, c);
@@ -92,23 +92,20 @@ impl PackedActivation {
 
 /// The clip of every feature: the paper's network needs no loop over knots, and its activation is applied in registers.
 #[derive(Clone, Copy)]
-pub(super) struct Clip<'a> {
+pub struct Clip<'a> {
     thresholds: &'a [f32],
 }
 
 impl<'a> Clip<'a> {
-    /// The clips of a layer, if its activations are nothing else.
-    pub(super) fn of(packed: &'a PackedActivation) -> Option<Self> {
+    pub fn of(packed: &'a PackedActivation) -> Option<Self> {
         (!packed.clips.is_empty()).then_some(Self { thresholds: &packed.clips })
     }
 
-    /// The features that it is for.
-    pub(super) fn features(self) -> usize {
+    pub fn features(self) -> usize {
         self.thresholds.len()
     }
 
-    /// # Safety
-    /// There is a feature `j`. (A check here would order the kernels' sums one after the other.)
+    /// Safety: there is a feature `j`. (A check here would order the kernels' sums one after the other.)
     #[inline(always)]
     unsafe fn threshold(self, j: usize) -> f32 {
         debug_assert!(j < self.thresholds.len());
@@ -117,11 +114,9 @@ impl<'a> Clip<'a> {
     }
 
     /// `s(v)` of `P` times `N` vectors of feature `j`.
-    ///
-    /// # Safety
-    /// There is a feature `j`.
+    /// Safety: there is a feature `j`.
     #[inline(always)]
-    pub(super) unsafe fn apply<S: Simd, const P: usize, const N: usize>(
+    pub unsafe fn apply<S: Simd, const P: usize, const N: usize>(
         self,
         simd: S,
         j: usize,
@@ -139,11 +134,9 @@ impl<'a> Clip<'a> {
     }
 
     /// `s'(v) back` of feature `j`, with `s' = 0` where it jumps.
-    ///
-    /// # Safety
-    /// There is a feature `j`.
+    /// Safety: there is a feature `j`.
     #[inline(always)]
-    pub(super) unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
+    pub unsafe fn derivative<S: Simd>(self, simd: S, j: usize, v: S::f32s, back: S::f32s) -> S::f32s {
         // SAFETY: the caller's promise.
         let inside = v.abs().simd_lt(S::f32s::splat(simd, unsafe { self.threshold(j) }));
         inside.select(back, S::f32s::splat(simd, 0.0))

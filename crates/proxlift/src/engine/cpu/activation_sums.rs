@@ -1,12 +1,11 @@
 //! The sums from which activations learn.
 
 use super::activation::PackedActivation;
-use crate::field::LANES;
-use crate::prox::PiecewiseGradient;
+use crate::{field::LANES, prox::PiecewiseGradient};
 use fearless_simd::{Simd, prelude::*};
 
 /// Where the gradients of a layer's activations are summed: for each feature `dc`, then `da_m, dl_m`, a vector each.
-pub(super) struct ActivationSums<'a> {
+pub struct ActivationSums<'a> {
     pub sums: &'a mut [f32],
     /// One at pixels: in the gaps there is nothing to learn.
     pub mask: &'a [f32],
@@ -18,14 +17,7 @@ impl ActivationSums<'_> {
     /// With `p = clip(v)`, `q = clip(w)`, the difference of the Hubers is `1/2 ((p - q)(v + w - p - q) + (p + q) back)`,
     /// and that of `(|.| - l)_+` is `|v - p| - |w - q|`.
     #[inline(always)]
-    pub(super) fn lifted<S: Simd>(
-        &mut self,
-        simd: S,
-        s: &PackedActivation,
-        j: usize,
-        v: S::f32s,
-        back: S::f32s,
-    ) {
+    pub fn lifted<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
         let w = v - back;
         let both = v + w;
         let sums = &mut self.sums[j * s.stride() * LANES..][..s.stride() * LANES];
@@ -42,14 +34,7 @@ impl ActivationSums<'_> {
 
     /// Adds the derivative of `s(v)` times `back`, likewise.
     #[inline(always)]
-    pub(super) fn backprop<S: Simd>(
-        &mut self,
-        simd: S,
-        s: &PackedActivation,
-        j: usize,
-        v: S::f32s,
-        back: S::f32s,
-    ) {
+    pub fn backprop<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
         let zero = S::f32s::splat(simd, 0.0);
         let twice = back + back;
         let sums = &mut self.sums[j * s.stride() * LANES..][..s.stride() * LANES];
@@ -64,7 +49,7 @@ impl ActivationSums<'_> {
     }
 
     /// What was summed, one number each, added to `gradient`; the sums start anew.
-    pub(super) fn total(&mut self, s: &PackedActivation, gradient: &mut [f32]) {
+    pub fn total(&mut self, s: &PackedActivation, gradient: &mut [f32]) {
         for (i, sums) in self.sums.chunks_exact_mut(LANES).enumerate().take(gradient.len()) {
             let (j, part) = (i / s.stride(), i % s.stride());
             // Of the clips half, of the knots a times.
@@ -80,7 +65,7 @@ impl ActivationSums<'_> {
 }
 
 /// From `dc`, then `da_m, dl_m` of each feature to the slopes, `a_m = p_m - p_{m+1}`, `c = p_{M+1}`, and the knots.
-pub(super) fn unpack_gradient(clips: &[f32], gradient: &mut PiecewiseGradient<f32>) {
+pub fn unpack_gradient(clips: &[f32], gradient: &mut PiecewiseGradient<f32>) {
     let pieces = gradient.knots.len() / (gradient.slopes.len() - gradient.knots.len());
     let features = gradient.knots.chunks_exact_mut(pieces).zip(gradient.slopes.chunks_exact_mut(pieces + 1));
     for ((knots, slopes), clips) in features.zip(clips.chunks_exact(1 + 2 * pieces)) {

@@ -6,7 +6,7 @@ use fearless_simd::{Level, Simd, prelude::*};
 
 /// `B(u, v) = 1/2 ||u - p||^2 + <v - p, p - u>`, `p = clip(v)`; short runs of lanes, then double precision.
 #[inline(never)]
-pub(super) fn clip_bregman(level: Level, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
+pub fn clip_bregman(level: Level, lambda: &[f32], u: &[f32], v: &[f32]) -> f64 {
     dispatch!(level, simd => sum(simd, lambda, u, v))
 }
 

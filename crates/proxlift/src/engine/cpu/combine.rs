@@ -7,7 +7,7 @@ use fearless_simd::{Level, Simd, prelude::*};
 
 /// Where the rows of a sum stand, and with which sign they are added.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signed {
+pub struct Signed {
     plus: Vec<usize>,
     minus: Vec<usize>,
     largest: usize,
@@ -15,19 +15,18 @@ pub(super) struct Signed {
 
 impl Signed {
     /// Rows that are all added.
-    pub(super) fn plus(plus: Vec<usize>) -> Self {
+    pub fn plus(plus: Vec<usize>) -> Self {
         Self { largest: plus.iter().max().copied().unwrap_or(0), plus, minus: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, sign: f32, offset: usize) {
+    pub fn add(&mut self, sign: f32, offset: usize) {
         if sign > 0.0 { &mut self.plus } else { &mut self.minus }.push(offset);
         self.largest = self.largest.max(offset);
     }
 }
 
-/// What a sum starts from.
 #[derive(Clone, Copy)]
-pub(super) enum Start<'a> {
+pub enum Start<'a> {
     Zero,
     Minus(&'a [f32]),
     /// What is in its place.
@@ -36,7 +35,7 @@ pub(super) enum Start<'a> {
 
 /// `out(i) = mask(i) (start(i) + sum_t +-b(offset_t + from + i))` for all `i`.
 #[inline(never)]
-pub(super) fn combine(
+pub fn combine(
     level: Level,
     b: &[f32],
     rows: &Signed,
@@ -55,7 +54,7 @@ pub(super) fn combine(
 /// `out_m(i) = sum_t +-b(offset_mt + from + i)` for the first `len` numbers of planes `stride` apart, each with its own
 /// offsets.
 #[inline(never)]
-pub(super) fn combine_planes(
+pub fn combine_planes(
     level: Level,
     b: &[f32],
     rows: &[Signed],
@@ -71,8 +70,7 @@ pub(super) fn combine_planes(
     });
 }
 
-/// # Safety
-/// Everything that [`combine`] asserts.
+/// Safety: everything that [`combine`] asserts.
 #[inline(always)]
 unsafe fn combine_all<S: Simd>(
     simd: S,
@@ -101,8 +99,7 @@ unsafe fn combine_all<S: Simd>(
     }
 }
 
-/// # Safety
-/// Everything that [`combine`] asserts.
+/// Safety: everything that [`combine`] asserts.
 #[inline(always)]
 unsafe fn combine_columns<S: Simd, const N: usize>(
     simd: S,

@@ -1,7 +1,6 @@
 //! The vector kernel of the weight gradients.
 
-use super::level::dispatch;
-use super::vectors::load;
+use super::{level::dispatch, vectors::load};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
@@ -11,7 +10,7 @@ const CHUNK: usize = 4096;
 
 /// `gradient[j,t] += scale sum_p d_j(p) x(offset_t + p)` over a plane of `len` numbers.
 #[inline(never)]
-pub(super) fn correlate(
+pub fn correlate(
     level: Level,
     scale: f32,
     d: &[f32],
@@ -62,29 +61,14 @@ fn correlate_features<S: Simd, const J: usize>(
 ) {
     let taps = offsets.len();
     let rows: [&[f32]; J] = std::array::from_fn(|j| &d[j * len..][range.clone()]);
+    let row = |t: usize| move |j: usize| (first + j) * taps + t;
     let mut t = 0;
     while t + 3 <= taps {
-        correlate_block::<S, J, 3>(
-            simd,
-            scale,
-            rows,
-            (x, &offsets[t..]),
-            range.start,
-            |j, n| (first + j) * taps + t + n,
-            gradient,
-        );
+        correlate_block::<S, J, 3>(simd, scale, rows, (x, &offsets[t..]), range.start, row(t), gradient);
         t += 3;
     }
     while t < taps {
-        correlate_block::<S, J, 1>(
-            simd,
-            scale,
-            rows,
-            (x, &offsets[t..]),
-            range.start,
-            |j, n| (first + j) * taps + t + n,
-            gradient,
-        );
+        correlate_block::<S, J, 1>(simd, scale, rows, (x, &offsets[t..]), range.start, row(t), gradient);
         t += 1;
     }
 }
@@ -96,7 +80,7 @@ fn correlate_block<S: Simd, const J: usize, const T: usize>(
     d: [&[f32]; J],
     (x, offsets): (&[f32], &[usize]),
     start: usize,
-    index: impl Fn(usize, usize) -> usize,
+    row: impl Fn(usize) -> usize,
     gradient: &mut [f32],
 ) {
     let lanes = S::f32s::LEN;
@@ -122,7 +106,7 @@ fn correlate_block<S: Simd, const J: usize, const T: usize>(
     }
     for (j, sums) in sums.iter().enumerate() {
         for (t, sum) in sums.iter().enumerate() {
-            gradient[index(j, t)] += scale * sum.reduce_sum();
+            gradient[row(j) + t] += scale * sum.reduce_sum();
         }
     }
 }

@@ -5,8 +5,7 @@
 
 use super::activation::Clip;
 use super::vectors::{load, prefetch, store};
-use crate::engine::ReverseRule;
-use crate::field::LANES;
+use crate::{engine::ReverseRule, field::LANES};
 use fearless_simd::{Simd, prelude::*};
 
 /// Where sums start from and where they go, one vector of a row, which is a feature or a tap, at a time.
@@ -15,7 +14,7 @@ use fearless_simd::{Simd, prelude::*};
 /// [`source`](Epilogue::source) and [`planes`](Epilogue::planes) have at least [`len`](Epilogue::len) numbers, whenever
 /// they are asked, and no other method touches memory outside its bounds as long as its own conditions hold: the kernels
 /// check `len` and `rows` once, and nothing after that.
-pub(super) unsafe trait Epilogue {
+pub unsafe trait Epilogue {
     /// What sums start from, if not from zero: the features before a layer, which its adjoint reads too.
     fn source(&self) -> Option<&[f32]>;
 
@@ -25,15 +24,12 @@ pub(super) unsafe trait Epilogue {
     /// Numbers that may be touched.
     fn len(&self) -> usize;
 
-    /// Rows that it knows what to do with.
     fn rows(&self) -> usize {
         usize::MAX
     }
 
     /// What the sum of the lanes from `at` on starts from.
-    ///
-    /// # Safety
-    /// These lanes are before [`Epilogue::len`].
+    /// Safety: these lanes are before [`Epilogue::len`].
     #[inline(always)]
     unsafe fn start<S: Simd>(&self, simd: S, at: usize) -> S::f32s {
         match self.source() {
@@ -44,9 +40,7 @@ pub(super) unsafe trait Epilogue {
     }
 
     /// Takes the sums of row `row`, still in registers, for `N` vectors from each `at` on.
-    ///
-    /// # Safety
-    /// These lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
+    /// Safety: these lanes are before [`Epilogue::len`], and the row is before [`Epilogue::rows`].
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
         &mut self,
@@ -61,19 +55,38 @@ pub(super) unsafe trait Epilogue {
 
     /// What is left to do with row `row` when all rows have finished these vectors, which are still in the nearest
     /// cache. It is compiled once where [`Epilogue::finish`] is compiled for every shape of a register block.
-    ///
-    /// # Safety
-    /// As for [`Epilogue::finish`].
+    /// Safety: as for [`Epilogue::finish`].
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, _: S, _: usize, _: [usize; P]) {}
 }
 
-/// Writes the vectors of a row.
-///
-/// # Safety
-/// The lanes from each `at` on are inside `planes`.
+/// The source, the planes, as [`Epilogue::len`] the numbers that the shortest of all slices has, and the rows.
+macro_rules! memory {
+    ($self:ident, $source:expr => $planes:expr $(, $other:expr)* $(; $rows:expr)?) => {
+        #[inline(always)]
+        fn source(&$self) -> Option<&[f32]> {
+            $source
+        }
+
+        #[inline(always)]
+        fn planes(&mut $self) -> &mut [f32] {
+            $planes
+        }
+
+        fn len(&$self) -> usize {
+            $planes.len()$(.min($other.len()))*
+        }
+
+        $(fn rows(&$self) -> usize {
+            $rows
+        })?
+    };
+}
+pub(super) use memory;
+
+/// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
-pub(super) unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
+pub unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
     planes: &mut [f32],
     at: [usize; P],
     sums: [[S::f32s; N]; P],
@@ -87,93 +100,41 @@ pub(super) unsafe fn store_row<S: Simd, const P: usize, const N: usize>(
 }
 
 /// `out = sum` from zero: the planes of the taps, or the first layer.
-pub(super) struct Assign<'a>(pub &'a mut [f32]);
+pub struct Assign<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for Assign<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        None
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    memory!(self, None => self.0);
 }
 
 /// `u <- u + sum` in place: the pull-back.
-pub(super) struct AddTo<'a>(pub &'a mut [f32]);
+pub struct AddTo<'a>(pub &'a mut [f32]);
 
 // SAFETY: both are the slice itself.
 unsafe impl Epilogue for AddTo<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.0)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.0
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    memory!(self, Some(self.0) => self.0);
 }
 
 /// `v = u + sum`: the affine part of a layer of a batch.
-pub(super) struct WriteTo<'a> {
+pub struct WriteTo<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
 }
 
 // SAFETY: `len` is that of the shorter slice.
 unsafe impl Epilogue for WriteTo<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.v
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len())
-    }
+    memory!(self, Some(self.u) => self.v, self.u);
 }
 
 /// `u <- clip(u + sum)` in place: a layer of inference of the paper's network.
-pub(super) struct ClipInPlace<'a> {
+pub struct ClipInPlace<'a> {
     pub u: &'a mut [f32],
     pub clip: Clip<'a>,
 }
 
 // SAFETY: source and planes are the same slice, and `rows` is the number of thresholds.
 unsafe impl Epilogue for ClipInPlace<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.u
-    }
-
-    fn len(&self) -> usize {
-        self.u.len()
-    }
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.u) => self.u; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -189,7 +150,7 @@ unsafe impl Epilogue for ClipInPlace<'_> {
 }
 
 /// `v = u + sum`, `u+ = clip(v)`, both kept: a layer of training of the paper's network.
-pub(super) struct ClipForward<'a> {
+pub struct ClipForward<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
@@ -198,23 +159,7 @@ pub(super) struct ClipForward<'a> {
 
 // SAFETY: `len` is that of the shortest slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipForward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.next
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len()).min(self.next.len())
-    }
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.u) => self.next, self.u, self.v; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -233,7 +178,7 @@ unsafe impl Epilogue for ClipForward<'_> {
 }
 
 /// `d <- rule(v, d + sum)` in place: the reverse sweep through a clip.
-pub(super) struct ClipBackward<'a> {
+pub struct ClipBackward<'a> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub clip: Clip<'a>,
@@ -242,23 +187,7 @@ pub(super) struct ClipBackward<'a> {
 
 // SAFETY: `len` is that of the shorter slice, and `rows` the number of thresholds.
 unsafe impl Epilogue for ClipBackward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.d)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.d
-    }
-
-    fn len(&self) -> usize {
-        self.d.len().min(self.v.len())
-    }
-
-    fn rows(&self) -> usize {
-        self.clip.features()
-    }
+    memory!(self, Some(self.d) => self.d, self.v; self.clip.features());
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -290,4 +219,4 @@ unsafe impl Epilogue for ClipBackward<'_> {
 }
 
 /// Numbers from a vector to the one that is needed a block of pixels later.
-pub(super) const AHEAD: usize = 2 * LANES;
+pub const AHEAD: usize = 2 * LANES;

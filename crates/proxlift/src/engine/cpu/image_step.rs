@@ -4,7 +4,7 @@
 use crate::network::Primal;
 
 /// What happens to the numbers of an image before the convolution sees them.
-pub(super) enum ImageStep<'a> {
+pub enum ImageStep<'a> {
     /// Nothing: dual forward-backward.
     Nothing,
     /// From `L* y - z` to `r_k + gamma_k (r_k - r_{k-1})`; `q_{k-1}` is replaced by `q_k`.
@@ -16,7 +16,7 @@ pub(super) enum ImageStep<'a> {
 
 impl ImageStep<'_> {
     /// Works on the numbers from `at` on of all image planes in a row.
-    pub(super) fn chunk(&mut self, at: usize, image: &mut [f32]) {
+    pub fn chunk(&mut self, at: usize, image: &mut [f32]) {
         match self {
             Self::Nothing => {}
             Self::Forward { primal, q } => {

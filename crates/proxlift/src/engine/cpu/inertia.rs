@@ -3,15 +3,14 @@
 use fearless_simd::{Simd, prelude::*};
 
 /// From `u+` to `y+ = u+ + alpha (u+ - u)`, where `u+` takes the place of `u`.
-pub(super) struct Replace<'a> {
+pub struct Replace<'a> {
     pub alpha: f32,
     pub u: &'a mut [f32],
 }
 
 impl Replace<'_> {
-    /// The vector at `at`.
     #[inline(always)]
-    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+    pub fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let u = &mut self.u[at..at + S::f32s::LEN];
         let moved = next - S::f32s::from_slice(simd, u);
         next.store_slice(u);
@@ -20,16 +19,15 @@ impl Replace<'_> {
 }
 
 /// The same with `u`, `u+` and `y+` all kept.
-pub(super) struct Keep<'a> {
+pub struct Keep<'a> {
     pub alpha: f32,
     pub u: &'a [f32],
     pub next: &'a mut [f32],
 }
 
 impl Keep<'_> {
-    /// The vector at `at`.
     #[inline(always)]
-    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+    pub fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
         let moved = next - S::f32s::from_slice(simd, &self.u[at..at + S::f32s::LEN]);
         next.store_slice(&mut self.next[at..at + S::f32s::LEN]);
         moved.mul_add(S::f32s::splat(simd, self.alpha), next)
@@ -37,15 +35,14 @@ impl Keep<'_> {
 }
 
 /// Backwards: to what comes back to `y` adds what `u` gets from the layer after next, and leaves what the one before gets.
-pub(super) struct Carry<'a> {
+pub struct Carry<'a> {
     pub alpha: f32,
     pub carried: &'a mut [f32],
 }
 
 impl Carry<'_> {
-    /// The vector at `at`.
     #[inline(always)]
-    pub(super) fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
+    pub fn pass<S: Simd>(&mut self, simd: S, at: usize, back: S::f32s) -> S::f32s {
         let carried = &mut self.carried[at..at + S::f32s::LEN];
         let faster = back * S::f32s::splat(simd, self.alpha);
         let sum = back + (faster + S::f32s::from_slice(simd, carried));

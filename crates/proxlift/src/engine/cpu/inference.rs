@@ -3,16 +3,13 @@
 //! A tile computes around its pixels what the later layers need. The strips of a tile exchange the rows at their borders
 //! after every few layers: seldom enough not to wait for each other, often enough to compute little twice.
 
-use super::Cpu;
-use super::activation::Clip;
 use super::epilogue::{Assign, ClipInPlace};
-use super::image_step::ImageStep;
-use super::inertia::Replace;
-use super::learned::InPlace;
-use super::pairs::stencil::{Progress, Stencil};
+use super::pairs::progress::Progress;
+use super::pairs::stencil::Stencil;
 use super::scratch::{Batch, Shelf, StripMemory};
-use crate::engine::{Cut, Tiles};
-use crate::field::{Aligned, Field, Grid};
+use super::{activation::Clip, image_step::ImageStep, inertia::Replace, learned::InPlace};
+use crate::engine::Cut;
+use crate::field::{Aligned, Grid};
 use crate::network::{Memory, Network};
 use fearless_simd::Level;
 use rayon::prelude::*;
@@ -22,8 +19,7 @@ use std::sync::Arc;
 /// Layers that go through a strip together, between two exchanges.
 const GROUP: usize = 4;
 
-/// What the strips share.
-pub(super) struct Inference<'a> {
+pub struct Inference<'a> {
     pub level: Level,
     pub shelf: &'a Shelf,
     pub network: &'a Network<f32>,
@@ -32,7 +28,6 @@ pub(super) struct Inference<'a> {
 
 /// Rows of a tile that one thread works on.
 struct Strip {
-    /// The rows that it computes.
     rows: Range<usize>,
     /// The rows that it has in memory: those that a group of layers needs more on each side.
     around: Range<usize>,
@@ -41,15 +36,17 @@ struct Strip {
 }
 
 impl Inference<'_> {
-    /// `output = z - L_K* u_{K-1}` for one sample, in `tiles`.
-    pub(super) fn image(&self, z: &[f32], grid: Grid, tiles: &Tiles, strips: usize, output: &mut [f32]) {
-        for (rows, columns) in tiles.iter() {
-            self.tile(z, grid, (rows, columns), strips, output);
-        }
-    }
-
-    /// The pixels of the output that a tile wants.
-    fn tile(&self, z: &[f32], grid: Grid, (rows, columns): (&Cut, &Cut), strips: usize, output: &mut [f32]) {
+    /// The pixels of `output = z - L_K* u_{K-1}` that a tile of one sample wants. The bits are those of the whole image
+    /// if it has the receptive radius more pixels on every side where the image has them, and begins at an even row of
+    /// it, since rows are computed in pairs.
+    pub fn tile(
+        &self,
+        z: &[f32],
+        grid: Grid,
+        (rows, columns): (&Cut, &Cut),
+        strips: usize,
+        output: &mut [f32],
+    ) {
         let (radius, depth) = (grid.gap(), self.network.theta.len() - 1);
         // u_k is needed r + 2 r (K - 1 - k) rows beyond the output, and of layer K the output itself.
         let needed = |k: usize| match depth - k {
@@ -70,9 +67,10 @@ impl Inference<'_> {
                 exchange(&mut strips, beyond(first - 1), self.network);
             }
             strips.par_iter_mut().for_each(|strip| {
-                let range = |k: usize| strip.numbers(needed(k), beyond(k));
+                let (reach, len) = (strip.stencil.reach(), strip.stencil.half.len());
                 let mut progress = std::array::from_fn(|i| {
-                    Progress::new(&strip.stencil, range(*layers.end().min(&(first + i))))
+                    let k = *layers.end().min(&(first + i));
+                    Progress::new(strip.numbers(needed(k), beyond(k)), reach, len)
                 });
                 self.sweep(layers.clone(), &mut progress, strip);
             });
@@ -104,13 +102,12 @@ impl Inference<'_> {
     /// Cuts the rows of a tile into strips of whole pairs, none thinner than what its neighbours need of it.
     fn strips(&self, grid: Grid, (rows, columns): (&Cut, &Cut), count: usize) -> Vec<Strip> {
         let (radius, limits, width) = (grid.gap(), &rows.around, columns.around.len());
-        let rows = limits.clone();
         let beyond = radius * (2 * GROUP + 1);
-        let height = rows.len().div_ceil(count).max(beyond).next_multiple_of(2).max(2);
+        let height = limits.len().div_ceil(count).max(beyond).next_multiple_of(2).max(2);
         let mut strips = Vec::with_capacity(count);
-        let mut start = rows.start;
-        while start < rows.end {
-            let rest = rows.end - start;
+        let mut start = limits.start;
+        while start < limits.end {
+            let rest = limits.end - start;
             let rows = start..start + if rest < height + beyond { rest } else { height };
             let around = widen(&rows, beyond + radius, limits);
             let around = around.start / 2 * 2..around.end;
@@ -162,7 +159,6 @@ impl Inference<'_> {
         }
     }
 
-    /// The image part of layer `k`.
     fn image_step<'a>(&self, k: usize, q: &'a mut Option<Aligned<f32>>) -> ImageStep<'a> {
         match q {
             Some(q) if self.network.bounded || self.network.unrolling.memory().images => {
@@ -170,34 +166,6 @@ impl Inference<'_> {
             }
             _ => ImageStep::Nothing,
         }
-    }
-}
-
-impl Cpu {
-    /// [`Engine::denoise_tile`](crate::engine::Engine::denoise_tile). The bits are those of the whole image if `z` holds
-    /// the receptive radius more pixels on every side where the image has them, and begins at an even row of it, since
-    /// rows are computed in pairs.
-    pub(super) fn fused_tile(
-        &self,
-        network: &Network<f32>,
-        z: &Field<f32>,
-        (rows, columns): (Range<usize>, Range<usize>),
-        output: &mut Field<f32>,
-    ) {
-        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
-        let grid = z.grid();
-        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the tile is not in the image");
-        let rows = Cut { wanted: rows, around: 0..grid.height() };
-        let columns = Cut { wanted: columns, around: 0..grid.width() };
-        self.shelf.with_batch(|batch| {
-            batch.pack_pairs(network);
-            let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
-            let strips = rayon::current_num_threads();
-            // One after the other, each on all threads: the features of one only are in memory.
-            for (s, output) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
-                inference.tile(z.sample(s), grid, (&rows, &columns), strips, output);
-            }
-        });
     }
 }
 
@@ -210,7 +178,6 @@ impl Strip {
         self.stencil.numbers(start - self.around.start..end - self.around.start)
     }
 
-    /// Reads the strip's part of the noisy image.
     fn read(&mut self, z: &[f32], grid: Grid, columns: &Cut) {
         for (c, z) in z.chunks_exact(grid.len()).enumerate() {
             for (row, y) in self.around.clone().enumerate() {

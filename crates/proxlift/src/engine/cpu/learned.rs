@@ -4,18 +4,14 @@
 // Iterators over arrays of vectors would move these through memory.
 #![allow(clippy::needless_range_loop)]
 
-use super::activation::PackedActivation;
-use super::activation_sums::ActivationSums;
-use super::epilogue::{AHEAD, Epilogue, store_row};
+use super::epilogue::{AHEAD, Epilogue, memory, store_row};
 use super::inertia::{Carry, Keep, Replace};
 use super::vectors::{load, prefetch, store};
+use super::{activation::PackedActivation, activation_sums::ActivationSums};
 use crate::engine::ReverseRule;
 use fearless_simd::{Simd, prelude::*};
 
-/// The vectors of a row.
-///
-/// # Safety
-/// The lanes from each `at` on are inside `planes`.
+/// Safety: the lanes from each `at` on are inside `planes`.
 #[inline(always)]
 unsafe fn load_row<S: Simd, const P: usize, const N: usize>(
     simd: S,
@@ -33,7 +29,7 @@ unsafe fn load_row<S: Simd, const P: usize, const N: usize>(
 }
 
 /// `u <- s(u + sum)` in place: a layer of inference. With inertia, what is in place is `y`.
-pub(super) struct InPlace<'a> {
+pub struct InPlace<'a> {
     pub u: &'a mut [f32],
     pub activation: &'a PackedActivation,
     pub inertia: Option<Replace<'a>>,
@@ -41,19 +37,7 @@ pub(super) struct InPlace<'a> {
 
 // SAFETY: source and planes are the same slice.
 unsafe impl Epilogue for InPlace<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.u
-    }
-
-    fn len(&self) -> usize {
-        self.u.len()
-    }
+    memory!(self, Some(self.u) => self.u);
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {
@@ -75,7 +59,7 @@ unsafe impl Epilogue for InPlace<'_> {
 }
 
 /// `v = u + sum`, `u+ = s(v)`, both kept: a layer of training. With inertia, `u` and `u+` are `y` and `y+`.
-pub(super) struct Forward<'a> {
+pub struct Forward<'a> {
     pub u: &'a [f32],
     pub v: &'a mut [f32],
     pub next: &'a mut [f32],
@@ -85,19 +69,7 @@ pub(super) struct Forward<'a> {
 
 // SAFETY: `len` is that of the shortest slice.
 unsafe impl Epilogue for Forward<'_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.u)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.next
-    }
-
-    fn len(&self) -> usize {
-        self.u.len().min(self.v.len()).min(self.next.len())
-    }
+    memory!(self, Some(self.u) => self.next, self.u, self.v);
 
     #[inline(always)]
     unsafe fn finish<S: Simd, const P: usize, const N: usize>(
@@ -131,7 +103,7 @@ unsafe impl Epilogue for Forward<'_> {
 }
 
 /// `d <- rule(v, d + sum)` in place: the reverse sweep through an activation.
-pub(super) struct Backward<'a, 'b> {
+pub struct Backward<'a, 'b> {
     pub d: &'a mut [f32],
     pub v: &'a [f32],
     pub activation: &'a PackedActivation,
@@ -143,19 +115,7 @@ pub(super) struct Backward<'a, 'b> {
 
 // SAFETY: `len` is that of the shorter slice.
 unsafe impl Epilogue for Backward<'_, '_> {
-    #[inline(always)]
-    fn source(&self) -> Option<&[f32]> {
-        Some(self.d)
-    }
-
-    #[inline(always)]
-    fn planes(&mut self) -> &mut [f32] {
-        self.d
-    }
-
-    fn len(&self) -> usize {
-        self.d.len().min(self.v.len())
-    }
+    memory!(self, Some(self.d) => self.d, self.v);
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {
@@ -169,10 +129,7 @@ unsafe impl Epilogue for Backward<'_, '_> {
 }
 
 impl Backward<'_, '_> {
-    /// One vector.
-    ///
-    /// # Safety
-    /// As for [`Epilogue::after`].
+    /// Safety: as for [`Epilogue::after`].
     #[inline(always)]
     unsafe fn back<S: Simd>(&mut self, simd: S, row: usize, at: usize) {
         // SAFETY: the caller's promise.

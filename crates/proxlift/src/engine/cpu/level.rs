@@ -36,7 +36,7 @@ pub(super) use dispatch;
 pub(super) use fearless_simd::dispatch;
 
 /// The best set of this machine that the kernels are compiled for.
-pub(super) fn best() -> Level {
+pub fn best() -> Level {
     match Level::new() {
         #[cfg(target_arch = "x86_64")]
         Level::Sse4_2(_) => Level::baseline(),
@@ -46,6 +46,6 @@ pub(super) fn best() -> Level {
 
 /// Whether there are registers for four vectors of accumulators a row.
 #[inline(always)]
-pub(super) const fn wide<S: Simd>() -> bool {
+pub const fn wide<S: Simd>() -> bool {
     S::f32s::LEN >= 16 || cfg!(target_arch = "aarch64")
 }

@@ -23,13 +23,11 @@ mod scratch;
 mod stencil;
 mod vectors;
 
-use super::tiles::{TILE_BYTES, Tiles};
+use super::tiles::{Cut, TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
-use crate::Result;
 use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
-use crate::operator::Filters;
-use crate::prox::PiecewiseLinear;
+use crate::{Result, operator::Filters, prox::PiecewiseLinear};
 use bregman::clip_bregman;
 use correlate::correlate;
 use epilogue::{Assign, WriteTo};
@@ -37,7 +35,7 @@ use fearless_simd::Level;
 use image_step::ImageStep;
 use inference::Inference;
 use rayon::prelude::*;
-use scratch::Shelf;
+use scratch::{Batch, Shelf};
 use std::ops::Range;
 use std::sync::Arc;
 use stencil::{Packed, Stencil};
@@ -185,16 +183,15 @@ impl Engine<f32> for Cpu {
         if !is_fused(network) {
             return pass::denoise(self, network, z, output);
         }
-        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
-        self.shelf.with_batch(|batch| {
-            batch.pack_pairs(network);
-            let inference = Inference { level: self.level, shelf: &self.shelf, network, batch };
+        self.infer(network, z, output, |inference, output| {
             let strips = rayon::current_num_threads().div_ceil(z.samples().max(1));
             // Samples that run at the same time share the memory as they share the threads.
             let bytes = self.tile_bytes / rayon::current_num_threads().max(strips) * strips;
             let tiles = Tiles::new(network.architecture(), z.grid().height(), z.grid().width(), bytes);
             output.data_mut().par_chunks_mut(z.sample_len()).enumerate().for_each(|(s, output)| {
-                inference.image(z.sample(s), z.grid(), &tiles, strips, output);
+                for tile in tiles.iter() {
+                    inference.tile(z.sample(s), z.grid(), tile, strips, output);
+                }
             });
         });
     }
@@ -207,13 +204,23 @@ impl Engine<f32> for Cpu {
         &self,
         network: &Network<f32>,
         z: &Field<f32>,
-        wanted: (Range<usize>, Range<usize>),
+        (rows, columns): (Range<usize>, Range<usize>),
         output: &mut Field<f32>,
     ) {
         if !is_fused(network) {
             return pass::denoise(self, network, z, output);
         }
-        self.fused_tile(network, z, wanted, output);
+        let grid = z.grid();
+        assert!(rows.end <= grid.height() && columns.end <= grid.width(), "the tile is not in the image");
+        let rows = Cut { wanted: rows, around: 0..grid.height() };
+        let columns = Cut { wanted: columns, around: 0..grid.width() };
+        self.infer(network, z, output, |inference, output| {
+            let strips = rayon::current_num_threads();
+            // One after the other, each on all threads: the features of one only are in memory.
+            for (s, output) in output.data_mut().chunks_exact_mut(z.sample_len()).enumerate() {
+                inference.tile(z.sample(s), grid, (&rows, &columns), strips, output);
+            }
+        });
     }
 
     fn training_pass(
@@ -237,9 +244,9 @@ impl Engine<f32> for Cpu {
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
-            let mut slots = std::mem::take(&mut batch.gradients);
+            let Batch { packed, activation, gradients: slots, .. } = batch;
             slots.resize(weights * z.samples(), 0.0);
-            let (packed, sums) = (&*batch, (weights - filters).min(numbers) * LANES);
+            let (packed, sums) = ((&packed[..], &activation[..]), (weights - filters).min(numbers) * LANES);
             let slots_and_losses = slots.par_chunks_mut(weights).zip(&mut gradients.loss);
             slots_and_losses.enumerate().for_each(|(s, (gradient, loss))| {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
@@ -251,14 +258,13 @@ impl Engine<f32> for Cpu {
             });
             for (k, theta) in gradients.theta.iter_mut().enumerate() {
                 theta.weights_mut().fill(0.0);
-                add_samples(&slots, weights, k * per_layer, theta.weights_mut());
+                add_samples(slots, weights, k * per_layer, theta.weights_mut());
             }
             let mut clips = vec![0.0; weights - filters];
-            add_samples(&slots, weights, filters, &mut clips);
+            add_samples(slots, weights, filters, &mut clips);
             for (gradient, clips) in gradients.activation.iter_mut().zip(clips.chunks_exact(numbers)) {
                 activation_sums::unpack_gradient(clips, gradient);
             }
-            batch.gradients = slots;
         });
         Ok(())
     }
@@ -270,6 +276,21 @@ fn is_fused(network: &Network<f32>) -> bool {
 }
 
 impl Cpu {
+    /// Packs the network for images and hands it to `f`.
+    fn infer(
+        &self,
+        network: &Network<f32>,
+        z: &Field<f32>,
+        output: &mut Field<f32>,
+        f: impl FnOnce(&Inference<'_>, &mut Field<f32>),
+    ) {
+        network.check_pair(z, output).unwrap_or_else(|e| panic!("{e}"));
+        self.shelf.with_batch(|batch| {
+            batch.pack_pairs(network);
+            f(&Inference { level: self.level, shelf: &self.shelf, network, batch }, output);
+        });
+    }
+
     /// `r = L* u - z`, or `L* u` without a `z`.
     fn gather(&self, theta: &Filters<f32>, u: &Field<f32>, z: Option<&Field<f32>>, r: &mut Field<f32>) {
         assert_fits(theta, &[z.unwrap_or(r), r], &[u]);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A matrix whose rows are cut into blocks of `WHOLE`, of `SMALLER` and of one row; those of a block lie interleaved.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Panels<const WHOLE: usize, const SMALLER: usize> {
+pub struct Panels<const WHOLE: usize, const SMALLER: usize> {
     data: Vec<f32>,
     rows: usize,
     depth: usize,
@@ -14,7 +14,7 @@ pub(super) struct Panels<const WHOLE: usize, const SMALLER: usize> {
 
 impl<const WHOLE: usize, const SMALLER: usize> Panels<WHOLE, SMALLER> {
     /// Packs `entry(row, k)`.
-    pub(super) fn pack(&mut self, rows: usize, depth: usize, entry: impl Fn(usize, usize) -> f32) {
+    pub fn pack(&mut self, rows: usize, depth: usize, entry: impl Fn(usize, usize) -> f32) {
         (self.rows, self.depth, self.cuts) = (rows, depth, cuts(rows, WHOLE, SMALLER));
         self.data.clear();
         let (whole, smaller) = self.cuts;
@@ -32,28 +32,23 @@ impl<const WHOLE: usize, const SMALLER: usize> Panels<WHOLE, SMALLER> {
         }
     }
 
-    /// Its rows.
-    pub(super) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Its columns.
-    pub(super) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The rows at which the blocks of `WHOLE` and of `SMALLER` end.
     #[inline(always)]
-    pub(super) fn cuts(&self) -> (usize, usize) {
+    pub fn cuts(&self) -> (usize, usize) {
         self.cuts
     }
 
     /// The entries of rows that make a block.
-    ///
-    /// # Safety
-    /// There are such rows.
+    /// Safety: there are such rows.
     #[inline(always)]
-    pub(super) unsafe fn block(&self, rows: Range<usize>) -> &[f32] {
+    pub unsafe fn block(&self, rows: Range<usize>) -> &[f32] {
         debug_assert!(rows.end <= self.rows && self.data.len() == self.rows * self.depth);
         // SAFETY: all rows were packed, and the caller promises that these are among them.
         unsafe { self.data.get_unchecked(rows.start * self.depth..rows.end * self.depth) }
@@ -70,23 +65,5 @@ fn cuts(rows: usize, whole: usize, smaller: usize) -> (usize, usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_rows_are_left_alone() {
-        let threes = [1, 2, 3, 4, 5, 25].map(|rows| cuts(rows, 3, 2));
-        assert_eq!(threes, [(0, 0), (0, 2), (3, 3), (0, 4), (3, 5), (21, 25)]);
-        let sixes = [1, 3, 6, 16, 17, 32].map(|rows| cuts(rows, 6, 4));
-        assert_eq!(sixes, [(0, 0), (0, 0), (6, 6), (12, 16), (12, 16), (24, 32)]);
-    }
-
-    #[test]
-    fn rows_of_a_block_lie_interleaved() {
-        let mut panels = Panels::<3, 2>::default();
-        panels.pack(5, 2, |row, k| (10 * row + k) as f32);
-        assert_eq!(panels.data, [0., 10., 20., 1., 11., 21., 30., 40., 31., 41.]);
-        // SAFETY: there are five rows.
-        assert_eq!(unsafe { panels.block(3..5) }, [30., 40., 31., 41.]);
-    }
-}
+#[path = "../../../tests/unit/panels.rs"]
+mod tests;

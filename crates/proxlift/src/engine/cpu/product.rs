@@ -10,17 +10,15 @@
 //! It holds a block of accumulators in registers and loads each vector once for all of them. The order of additions
 //! at a pixel does not depend on where the pixel stands, so tiles and threads cannot change a bit of the result.
 
-use super::epilogue::Epilogue;
 use super::level::{dispatch, wide};
-use super::panels::Panels;
-use super::vectors::load;
+use super::{epilogue::Epilogue, panels::Panels, vectors::load};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
 /// Where the rows of a [`product`] lie: lane `p` of row `m` at `shift + m unit + p`.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub struct Place {
     pub unit: usize,
     /// Modulo the size of memory: a shift back is allowed.
     pub shift: usize,
@@ -28,7 +26,7 @@ pub(super) struct Place {
 
 impl Place {
     #[inline(always)]
-    pub(super) fn at(self, row: usize, p: usize) -> usize {
+    pub fn at(self, row: usize, p: usize) -> usize {
         (row * self.unit + p).wrapping_add(self.shift)
     }
 }
@@ -37,7 +35,7 @@ impl Place {
 /// [`LANES`]; the rows lie at `place`. A row has so many vectors of accumulators: `MANY` where there are registers for
 /// them, else `FEW`.
 #[inline(never)]
-pub(super) fn product<E, const WHOLE: usize, const SMALLER: usize, const MANY: usize, const FEW: usize>(
+pub fn product<E, const WHOLE: usize, const SMALLER: usize, const MANY: usize, const FEW: usize>(
     level: Level,
     a: &Panels<WHOLE, SMALLER>,
     b: (&[f32], &[usize]),
@@ -58,8 +56,7 @@ pub(super) fn product<E, const WHOLE: usize, const SMALLER: usize, const MANY: u
     });
 }
 
-/// # Safety
-/// Everything that [`product`] asserts.
+/// Safety: everything that [`product`] asserts.
 #[inline(always)]
 unsafe fn product_at<S, E, const WHOLE: usize, const SMALLER: usize, const MANY: usize, const FEW: usize>(
     simd: S,
@@ -82,8 +79,7 @@ unsafe fn product_at<S, E, const WHOLE: usize, const SMALLER: usize, const MANY:
     }
 }
 
-/// # Safety
-/// Everything that [`product`] asserts.
+/// Safety: everything that [`product`] asserts.
 #[inline(always)]
 unsafe fn product_range<S: Simd, E: Epilogue, const WHOLE: usize, const SMALLER: usize, const N: usize>(
     simd: S,
@@ -111,9 +107,7 @@ unsafe fn product_range<S: Simd, E: Epilogue, const WHOLE: usize, const SMALLER:
 }
 
 /// All rows of `N` vectors.
-///
-/// # Safety
-/// Everything that [`product`] asserts.
+/// Safety: everything that [`product`] asserts.
 #[inline(always)]
 unsafe fn product_columns<S: Simd, E: Epilogue, const WHOLE: usize, const SMALLER: usize, const N: usize>(
     simd: S,
@@ -142,9 +136,7 @@ unsafe fn product_columns<S: Simd, E: Epilogue, const WHOLE: usize, const SMALLE
 }
 
 /// `BLOCK` rows by `N` vectors of accumulators.
-///
-/// # Safety
-/// Everything that [`product`] asserts.
+/// Safety: everything that [`product`] asserts.
 #[inline(always)]
 unsafe fn product_block<S: Simd, E: Epilogue, const BLOCK: usize, const N: usize>(
     simd: S,

@@ -1,27 +1,23 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
-use super::activation::Clip;
-use super::activation_sums::ActivationSums;
-use super::correlate::correlate;
+use super::activation::{Clip, PackedActivation};
 use super::epilogue::{AddTo, Assign, ClipBackward, ClipForward};
-use super::image_step::ImageStep;
 use super::inertia::{Carry, Keep};
 use super::learned::{Backward, Forward};
-use super::scratch::{Batch, Scratch};
-use super::stencil::Stencil;
-use crate::engine::ReverseRule;
-use crate::field::Aligned;
+use super::stencil::{Packed, Stencil};
+use super::{activation_sums::ActivationSums, correlate::correlate, image_step::ImageStep, scratch::Scratch};
 use crate::network::{Memory, Network};
+use crate::{engine::ReverseRule, field::Aligned};
 use fearless_simd::Level;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if
 /// there is room for them; returns its loss `1/2 ||x^ - x||^2`.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn train(
+pub fn train(
     level: Level,
     stencil: &Stencil,
     network: &Network<f32>,
-    Batch { packed, activation, .. }: &Batch,
+    (packed, activation): (&[Packed], &[PackedActivation]),
     rule: ReverseRule<f32>,
     (z, x): (&[f32], &[f32]),
     scratch: &mut Scratch,
@@ -115,10 +111,9 @@ pub(super) fn train(
             sums.total(&activation[k], &mut activation_gradients[(k - 1) * numbers..k * numbers]);
         }
         correlate(level, -tau, d, (&r[k], taps), len, &mut gradients[gradient(k)]);
+        let (primal, carried) = (network.primal(k), &mut *carried_images);
         let step = &mut match images {
-            true => {
-                ImageStep::Reverse { primal: network.primal(k), q: &q[k], carried: &mut *carried_images, tau }
-            }
+            true => ImageStep::Reverse { primal, q: &q[k], carried, tau },
             false => ImageStep::Nothing,
         };
         if k == 1 {

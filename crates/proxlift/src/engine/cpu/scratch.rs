@@ -1,15 +1,13 @@
 //! Memory that is sized once and lent to the passes.
 
-use super::activation::PackedActivation;
-use super::pairs;
 use super::stencil::{Packed, Stencil};
+use super::{activation::PackedActivation, pairs};
 use crate::field::{Aligned, Grid};
 use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};
 
 /// What one sample needs while it goes through a block, or in training through the network.
-pub(super) struct Scratch {
-    /// The planes of the taps.
+pub struct Scratch {
     pub window: Aligned<f32>,
     /// The noisy image, padded.
     pub z: Aligned<f32>,
@@ -54,7 +52,7 @@ impl Scratch {
     }
 
     /// Sizes what the layers of `network` remember in training; once sized, it stays.
-    pub(super) fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
+    pub fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
         let layers = stencil.architecture.depth;
         let Memory { features, images } = network.unrolling.memory();
         if features && self.y.is_empty() {
@@ -69,7 +67,7 @@ impl Scratch {
 }
 
 /// What a strip of an image needs while it goes through the network.
-pub(super) struct StripMemory {
+pub struct StripMemory {
     pub work: pairs::stencil::Work,
     /// The noisy image, padded.
     pub z: Aligned<f32>,
@@ -99,7 +97,7 @@ impl StripMemory {
     }
 
     /// Sizes what the layers of `network` remember; once sized, it stays.
-    pub(super) fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
+    pub fn remember(&mut self, stencil: &pairs::stencil::Stencil, network: &Network<f32>) {
         let Memory { features, images } = network.unrolling.memory();
         if features {
             self.before.get_or_insert_with(|| Aligned::zeros(stencil.features()));
@@ -112,7 +110,7 @@ impl StripMemory {
 
 /// The filters of a network, packed, and the gradients of each sample of a batch.
 #[derive(Default)]
-pub(super) struct Batch {
+pub struct Batch {
     /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight.
     pub packed: Vec<Packed>,
     /// The same for images, which go through the network in pairs of rows.
@@ -124,8 +122,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Packs for training.
-    pub(super) fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
+    pub fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
         self.packed.resize_with(depth + 1, Packed::default);
         for (k, (packed, theta)) in self.packed.iter_mut().zip(&network.theta).enumerate() {
@@ -134,8 +131,7 @@ impl Batch {
         self.pack_activations(network);
     }
 
-    /// Packs for images.
-    pub(super) fn pack_pairs(&mut self, network: &Network<f32>) {
+    pub fn pack_pairs(&mut self, network: &Network<f32>) {
         self.pairs.resize_with(network.theta.len(), Default::default);
         for (k, (packed, theta)) in self.pairs.iter_mut().zip(&network.theta).enumerate() {
             packed.pack(theta, scale(network, k));
@@ -146,8 +142,8 @@ impl Batch {
     fn pack_activations(&mut self, network: &Network<f32>) {
         self.activation.resize_with(network.theta.len() - 1, PackedActivation::default);
         for (packed, activation) in self.activation[1..].iter_mut().zip(&network.activation) {
-            packed
-                .pack(activation.piecewise().expect("the fused passes are for piecewise-linear activations"));
+            let functions = activation.piecewise();
+            packed.pack(functions.expect("the fused passes are for piecewise-linear activations"));
         }
     }
 }
@@ -158,53 +154,55 @@ fn scale(network: &Network<f32>, k: usize) -> f32 {
 }
 
 /// What passes leave for later ones of the same shape, so that these allocate nothing.
-struct Kept<K, V>(Mutex<Vec<(K, V)>>);
+type Kept<K, V> = Mutex<Vec<(K, V)>>;
 
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-/// Shapes that are kept at most.
 const KEPT: usize = 8;
 
-impl<K: PartialEq, V> Kept<K, V> {
-    /// Takes what was kept for `key`, or `make`s it; to be given back by [`Kept::put`].
-    fn take(&self, key: &K, make: impl FnOnce() -> V) -> V {
-        let mut kept = lock(&self.0);
-        let found = kept.iter().position(|(k, _)| k == key).map(|i| kept.swap_remove(i).1);
-        if found.is_none() && kept.len() >= KEPT.max(2 * rayon::current_num_threads()) {
-            kept.remove(0);
-        }
-        drop(kept);
-        found.unwrap_or_else(make)
+/// Takes what was kept for `key`, or `make`s it; to be given back by [`put`].
+fn take<K: PartialEq, V>(kept: &Kept<K, V>, key: &K, make: impl FnOnce() -> V) -> V {
+    let mut kept = lock(kept);
+    let found = kept.iter().position(|(k, _)| k == key).map(|i| kept.swap_remove(i).1);
+    if found.is_none() && kept.len() >= KEPT.max(2 * rayon::current_num_threads()) {
+        kept.remove(0);
     }
-
-    fn put(&self, key: K, value: V) {
-        lock(&self.0).push((key, value));
-    }
+    drop(kept);
+    found.unwrap_or_else(make)
 }
 
-impl<K: PartialEq, V> Kept<K, Arc<V>> {
-    /// What is kept for `key`, shared.
-    fn share(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
-        let mut kept = lock(&self.0);
-        if let Some((_, value)) = kept.iter().find(|(k, _)| *k == key) {
-            return value.clone();
-        }
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        let value = Arc::new(make());
-        kept.push((key, value.clone()));
-        value
+fn put<K, V>(kept: &Kept<K, V>, key: K, value: V) {
+    lock(kept).push((key, value));
+}
+
+/// Runs `f` with what was kept for `key`.
+fn lend<K: PartialEq, V, R>(
+    kept: &Kept<K, V>,
+    key: K,
+    make: impl FnOnce() -> V,
+    f: impl FnOnce(&mut V) -> R,
+) -> R {
+    let mut value = take(kept, &key, make);
+    let result = f(&mut value);
+    put(kept, key, value);
+    result
+}
+
+/// What is kept for `key`, shared.
+fn share<K: PartialEq, V>(kept: &Kept<K, Arc<V>>, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+    let mut kept = lock(kept);
+    if let Some((_, value)) = kept.iter().find(|(k, _)| *k == key) {
+        return value.clone();
     }
+    if kept.len() == KEPT {
+        kept.remove(0);
+    }
+    let value = Arc::new(make());
+    kept.push((key, value.clone()));
+    value
 }
 
 /// Stencils and memory between two calls.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub struct Shelf {
     stencils: Kept<(Architecture, Grid), Arc<Stencil>>,
     pairs: Kept<(Architecture, Grid), Arc<pairs::stencil::Stencil>>,
     scratches: Kept<(Architecture, Grid, bool), Scratch>,
@@ -213,43 +211,31 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
-        self.stencils.share((architecture, grid), || Stencil::new(architecture, grid))
+    pub fn stencil(&self, architecture: Architecture, grid: Grid) -> Arc<Stencil> {
+        share(&self.stencils, (architecture, grid), || Stencil::new(architecture, grid))
     }
 
-    pub(super) fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
-        self.pairs.share((architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
+    pub fn pairs(&self, architecture: Architecture, grid: Grid) -> Arc<pairs::stencil::Stencil> {
+        share(&self.pairs, (architecture, grid), || pairs::stencil::Stencil::new(architecture, grid))
     }
 
     /// Memory for a strip that so many layers go through `together`, to be given back by [`Shelf::put_strip`].
-    pub(super) fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
-        self.strips.take(&(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
+    pub fn take_strip(&self, stencil: &pairs::stencil::Stencil, together: usize) -> StripMemory {
+        take(&self.strips, &(stencil.architecture, stencil.grid), || StripMemory::new(stencil, together))
     }
 
-    pub(super) fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
-        self.strips.put((stencil.architecture, stencil.grid), memory);
+    pub fn put_strip(&self, stencil: &pairs::stencil::Stencil, memory: StripMemory) {
+        put(&self.strips, (stencil.architecture, stencil.grid), memory);
     }
 
     /// Runs `f` with memory for `stencil`.
-    pub(super) fn with_scratch<R>(
-        &self,
-        stencil: &Stencil,
-        training: bool,
-        f: impl FnOnce(&mut Scratch) -> R,
-    ) -> R {
+    pub fn with_scratch<R>(&self, stencil: &Stencil, training: bool, f: impl FnOnce(&mut Scratch) -> R) -> R {
         let key = (stencil.architecture, stencil.grid, training);
-        let mut scratch = self.scratches.take(&key, || Scratch::new(stencil, training));
-        let result = f(&mut scratch);
-        self.scratches.put(key, scratch);
-        result
+        lend(&self.scratches, key, || Scratch::new(stencil, training), f)
     }
 
-    /// Runs `f` with memory for a batch.
-    pub(super) fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
-        let mut batch = self.batches.take(&(), Batch::default);
-        let result = f(&mut batch);
-        self.batches.put((), batch);
-        result
+    pub fn with_batch<R>(&self, f: impl FnOnce(&mut Batch) -> R) -> R {
+        lend(&self.batches, (), Batch::default, f)
     }
 }
 

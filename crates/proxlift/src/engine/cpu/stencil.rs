@@ -2,21 +2,18 @@
 
 use super::combine::{Signed, Start, combine};
 use super::epilogue::{Assign, Epilogue};
-use super::image_step::ImageStep;
-use super::panels::Panels;
 use super::product::{Place, product};
+use super::{image_step::ImageStep, panels::Panels};
 use crate::field::{Aligned, Grid, LANES};
-use crate::network::Architecture;
-use crate::operator::Filters;
+use crate::{network::Architecture, operator::Filters};
 use fearless_simd::Level;
 use std::ops::Range;
 
 /// Bytes of features and tap planes that a pass keeps in the second-level cache.
 const CACHE: usize = 320 << 10;
 
-/// A layer's filters, packed for the kernels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Packed {
+pub struct Packed {
     /// A row a feature.
     convolution: Panels<6, 4>,
     /// A row a tap.
@@ -25,7 +22,7 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Packs `scale L` and `L*`.
-    pub(super) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
         let taps = theta.channels() * theta.size() * theta.size();
         let weights = theta.weights();
         self.convolution.pack(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
@@ -33,16 +30,15 @@ impl Packed {
     }
 }
 
-/// Where the taps of a kernel stand in the planes of a grid.
+/// Where the taps of a kernel stand in the planes of a grid; sizes are in numbers, of one sample.
 #[derive(Clone, Debug)]
-pub(super) struct Stencil {
+pub struct Stencil {
     pub grid: Grid,
     pub architecture: Architecture,
     /// One at pixels, zero in the gaps.
     pub mask: Aligned<f32>,
     /// Tap `(c, t)` in padded image planes.
     pub image_offsets: Vec<usize>,
-    /// The plane of feature `j`.
     feature_offsets: Vec<usize>,
     /// For each channel, its taps in the window of tap planes, shifted back.
     window_offsets: Vec<Signed>,
@@ -51,7 +47,7 @@ pub(super) struct Stencil {
 }
 
 impl Stencil {
-    pub(super) fn new(architecture: Architecture, grid: Grid) -> Self {
+    pub fn new(architecture: Architecture, grid: Grid) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
         let (len, margin, stride, radius) = (grid.len(), grid.margin(), grid.stride(), kernel / 2);
         let mut mask = Aligned::zeros(len);
@@ -78,28 +74,23 @@ impl Stencil {
         Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
     }
 
-    /// Numbers of one padded image plane.
-    pub(super) fn padded(&self) -> usize {
+    pub fn padded(&self) -> usize {
         self.grid.len() + 2 * self.grid.margin()
     }
 
-    /// Numbers of a sample's padded image planes.
-    pub(super) fn padded_image(&self) -> usize {
+    pub fn padded_image(&self) -> usize {
         self.architecture.channels * self.padded()
     }
 
-    /// Numbers of a sample's image planes.
-    pub(super) fn image(&self) -> usize {
+    pub fn image(&self) -> usize {
         self.architecture.channels * self.grid.len()
     }
 
-    /// Numbers of a sample's feature planes.
-    pub(super) fn features(&self) -> usize {
+    pub fn features(&self) -> usize {
         self.architecture.features * self.grid.len()
     }
 
-    /// Numbers of the window of tap planes.
-    pub(super) fn window(&self) -> usize {
+    pub fn window(&self) -> usize {
         self.image_offsets.len() * self.window_stride()
     }
 
@@ -108,15 +99,14 @@ impl Stencil {
     }
 
     /// Copies image planes into padded ones, whose margins are zero already.
-    pub(super) fn pad(&self, image: &[f32], padded: &mut [f32]) {
+    pub fn pad(&self, image: &[f32], padded: &mut [f32]) {
         let (len, margin) = (self.grid.len(), self.grid.margin());
         for (to, from) in padded.chunks_exact_mut(self.padded()).zip(image.chunks_exact(len)) {
             to[margin..margin + len].copy_from_slice(from);
         }
     }
 
-    /// Copies padded image planes back.
-    pub(super) fn unpad(&self, padded: &[f32], image: &mut [f32]) {
+    pub fn unpad(&self, padded: &[f32], image: &mut [f32]) {
         let (len, margin) = (self.grid.len(), self.grid.margin());
         for (to, from) in image.chunks_exact_mut(len).zip(padded.chunks_exact(self.padded())) {
             to.copy_from_slice(&from[margin..margin + len]);
@@ -142,7 +132,7 @@ impl Stencil {
     }
 
     /// `step` on all numbers of padded image planes.
-    pub(super) fn step_whole(&self, step: &mut ImageStep<'_>, padded: &mut [f32]) {
+    pub fn step_whole(&self, step: &mut ImageStep<'_>, padded: &mut [f32]) {
         let (len, margin) = (self.grid.len(), self.grid.margin());
         for (c, plane) in padded.chunks_exact_mut(self.padded()).enumerate() {
             step.chunk(c * len, &mut plane[margin..margin + len]);
@@ -150,7 +140,7 @@ impl Stencil {
     }
 
     /// `epilogue(scale L x)` for the numbers in `range`; `x` is padded.
-    pub(super) fn convolve<E: Epilogue>(
+    pub fn convolve<E: Epilogue>(
         &self,
         level: Level,
         packed: &Packed,
@@ -165,7 +155,7 @@ impl Stencil {
     }
 
     /// `r = L* u - z` and the image `step`, into padded planes.
-    pub(super) fn residual(
+    pub fn residual(
         &self,
         level: Level,
         packed: &Packed,
@@ -186,7 +176,7 @@ impl Stencil {
     /// The convolution follows the adjoint at the distance of a margin, so the features are still in the cache, and
     /// a layer may work in place: what the convolution replaces, the adjoint has read.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn layer<E: Epilogue>(
+    pub fn layer<E: Epilogue>(
         &self,
         level: Level,
         packed: &Packed,

@@ -3,22 +3,18 @@
 use fearless_simd::{Simd, prelude::*};
 
 /// Reads the lanes of `slice` from `p` on.
-///
-/// # Safety
-/// They are inside `slice`.
+/// Safety: they are inside `slice`.
 #[inline(always)]
-pub(super) unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
+pub unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
     debug_assert!(p + S::f32s::LEN <= slice.len());
     // SAFETY: the caller's promise.
     S::f32s::from_slice(simd, unsafe { slice.get_unchecked(p..p + S::f32s::LEN) })
 }
 
 /// Writes the lanes of `slice` from `p` on.
-///
-/// # Safety
-/// They are inside `slice`.
+/// Safety: they are inside `slice`.
 #[inline(always)]
-pub(super) unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
+pub unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
     debug_assert!(p + S::f32s::LEN <= slice.len());
     // SAFETY: the caller's promise.
     value.store_slice(unsafe { slice.get_unchecked_mut(p..p + S::f32s::LEN) });
@@ -27,7 +23,7 @@ pub(super) unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize)
 /// Asks for the cache line of the numbers from `p` on, which may be outside the slice, before they are needed. Features
 /// lie in so many planes that the processor does not foresee which it will read.
 #[inline(always)]
-pub(super) fn prefetch(slice: &[f32], p: usize) {
+pub fn prefetch(slice: &[f32], p: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
     unsafe {

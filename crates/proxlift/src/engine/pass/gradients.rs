@@ -2,10 +2,7 @@
 
 use super::{Backward, Carried, Own, Pass, forward, reverse};
 use crate::engine::{Engine, Gradients, ReverseRule};
-use crate::field::Field;
-use crate::network::Network;
-use crate::operator::Filters;
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field, network::Network, operator::Filters};
 
 /// The gradients of the loss, or of `E` anchored at the forward pass.
 pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
@@ -59,7 +56,6 @@ pub fn add_operator<T: Real, E: Engine<T> + ?Sized>(
     engine.correlate(T::one(), p, pass.y(k - 1), gradient);
 }
 
-/// Collects the gradients of a training pass.
 struct Collect<'a, T: Real, E: ?Sized> {
     engine: &'a E,
     network: &'a Network<T>,
@@ -75,7 +71,7 @@ impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
         let learned = layer.activation.piecewise().zip(self.gradients.activation.get_mut(k - 1));
         match self.rule {
             ReverseRule::Backprop => {
-                self.engine.slope(layer, v, back, d);
+                layer.activation.slope(v, back, d);
                 learned.into_iter().for_each(|(s, gradient)| s.add_derivatives(v, back, gradient));
             }
             ReverseRule::Lifted { .. } => {

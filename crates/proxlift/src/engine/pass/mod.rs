@@ -30,9 +30,8 @@ pub use gradients::{add_operator, error, half_squared};
 pub use reverse::{Backward, Carried, reverse};
 
 use super::Engine;
-use crate::field::Field;
 use crate::network::{Architecture, Network};
-use crate::{Real, Result};
+use crate::{Real, Result, field::Field};
 
 /// The variables of a batch in all layers.
 #[derive(Clone, Debug)]
@@ -52,35 +51,24 @@ pub struct Pass<T: Real> {
 }
 
 impl<T: Real> Pass<T> {
-    /// Memory for a batch, all but `z` zero.
-    ///
-    /// # Errors
-    /// When the images do not fit the network.
+    /// Memory for a batch, all but `z` zero; an error if the images do not fit the network.
     pub fn new(network: &Network<T>, z: Field<T>) -> Result<Self> {
         network.check_batch(&z)?;
         let Architecture { depth, features, channels, .. } = network.architecture();
-        let fields = |channels: usize, wanted: &dyn Fn(usize) -> bool| {
+        let fields = |channels: usize, count: usize, wanted: &dyn Fn(usize) -> bool| {
             let samples = |k| if wanted(k) { z.samples() } else { 0 };
-            (0..=depth).map(|k| Field::zeros(samples(k), channels, z.grid())).collect::<Vec<_>>()
+            (0..count).map(|k| Field::zeros(samples(k), channels, z.grid())).collect::<Vec<_>>()
         };
-        let inertial = |k: usize| k < depth && network.layer_memory(k + 1).inertia != T::zero();
+        let inertial = |k: usize| network.layer_memory(k + 1).inertia != T::zero();
         let extrapolates = |k: usize| k > 0 && network.layer_memory(k).extrapolation != T::zero();
         Ok(Self {
-            u: fields(features, &|k| k < depth),
-            v: fields(features, &|k| k > 0 && k < depth),
-            r: fields(channels, &|_| true),
-            seen: fields(channels, &extrapolates),
-            y: fields(features, &inertial),
+            u: fields(features, depth, &|_| true),
+            v: fields(features, depth, &|k| k > 0),
+            r: fields(channels, depth + 1, &|_| true),
+            seen: fields(channels, depth + 1, &extrapolates),
+            y: fields(features, depth, &inertial),
             z,
-        }
-        .without_last())
-    }
-
-    /// Features end at layer `K - 1`.
-    fn without_last(mut self) -> Self {
-        self.u.pop();
-        self.v.pop();
-        self
+        })
     }
 
     /// `K`.
@@ -137,7 +125,6 @@ impl<T: Real> Pass<T> {
     }
 }
 
-/// The first if it has samples, else the second.
 fn chosen<'a, T: Real>(first: &'a Field<T>, second: &'a Field<T>) -> &'a Field<T> {
     if first.samples() > 0 { first } else { second }
 }

@@ -1,10 +1,7 @@
 //! The recursion in reverse.
 
 use super::Pass;
-use crate::Real;
-use crate::engine::Engine;
-use crate::field::Field;
-use crate::network::Network;
+use crate::{Real, engine::Engine, field::Field, network::Network};
 
 /// How errors go through the activations in reverse, and who gets what passes by.
 pub trait Backward<T: Real> {
@@ -37,12 +34,8 @@ impl<T: Real> Carried<T> {
     /// Memory for the batch of `pass`.
     pub fn new(network: &Network<T>, pass: &Pass<T>) -> Self {
         let (features, image) = (pass.u[0].zeros_like(), pass.z.zeros_like());
-        let memory = network.unrolling.memory();
-        let inertia = if memory.features {
-            features.clone()
-        } else {
-            Field::zeros(0, features.channels(), features.grid())
-        };
+        let samples = if network.unrolling.memory().features { features.samples() } else { 0 };
+        let inertia = Field::zeros(samples, features.channels(), features.grid());
         Self { d: features.clone(), back: features, inertia, p: image.clone(), image }
     }
 }

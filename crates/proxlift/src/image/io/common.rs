@@ -11,7 +11,6 @@ pub(super) trait Target: Write + Seek {}
 impl<R: BufRead + Seek> Source for R {}
 impl<W: Write + Seek> Target for W {}
 
-/// What a file says before its pixels.
 pub(super) struct Header {
     pub width: u32,
     pub height: u32,

@@ -13,7 +13,6 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 /// High enough that the coding error stays below what denoising leaves; colours are not subsampled then.
 const QUALITY: u8 = 95;
 
-/// The largest EXIF block that a segment holds.
 const MOST_EXIF: usize = 65_527;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
@@ -86,7 +85,6 @@ impl ImageBuffer for Pixels<'_> {
     }
 }
 
-/// Encodes a picture without alpha.
 pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {
     let side = |length: usize| u16::try_from(length).map_err(|e| e.to_string());
     let mut encoder = Encoder::new(file, QUALITY);

@@ -48,7 +48,6 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Bytes of a sample.
     fn bytes(self) -> u64 {
         match self {
             Self::Eight => 1,

@@ -9,7 +9,6 @@ use ::png::{
 };
 use std::{borrow::Cow, io::Write};
 
-/// Bytes of a data chunk.
 const CHUNK: usize = 64 << 10;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {

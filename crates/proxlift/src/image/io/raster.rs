@@ -116,7 +116,6 @@ impl Raster {
         self.height * self.width
     }
 
-    /// Colours and alpha.
     pub(super) fn samples_per_pixel(&self) -> usize {
         self.channels.count() + usize::from(self.alpha)
     }
@@ -224,7 +223,6 @@ impl Raster {
 }
 
 impl Picture {
-    /// Refuses what no raster can hold.
     pub(super) fn check(&self) -> Result<()> {
         self.image.check_finite()?;
         match &self.alpha {

@@ -36,7 +36,6 @@ impl Samples {
         })
     }
 
-    /// Their number.
     pub(super) fn len(&self) -> usize {
         each!(self, s => s.len())
     }

@@ -99,7 +99,6 @@ pub(super) fn encode(raster: &Raster, file: &mut dyn Target) -> Decoded<()> {
     }
 }
 
-/// Bytes of a strip, about.
 const STRIP: usize = 1 << 20;
 
 /// The directory is written by hand, since the library's own function is compiled anew for every type of samples.

@@ -16,10 +16,8 @@ const KEEP: f32 = 0.99;
 const FIRST: u64 = 20;
 const EVERY: u64 = 200;
 
-/// The basis of one layer.
 #[derive(Clone, Debug)]
 pub(super) struct Eigenbasis {
-    /// Rows and columns of the gradient.
     shape: [usize; 2],
     /// Moving averages of `G G^T` and `G^T G`.
     moments: [Vec<f32>; 2],

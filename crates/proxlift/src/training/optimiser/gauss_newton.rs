@@ -19,7 +19,6 @@ use crate::training::{Lifted, Snapshot};
 use crate::{Result, field::Field};
 use rayon::prelude::*;
 
-/// Batches between two observations.
 pub(crate) const OBSERVE_EVERY: u64 = 10;
 
 /// Refuses networks whose blocks have other Jacobians than those written here.

@@ -14,7 +14,6 @@ pub(super) struct Moments {
     steps: f64,
     /// The bases in which those of the filters are; empty if it is that of the weights.
     bases: Vec<Eigenbasis>,
-    /// The step of a block.
     step: Vec<f32>,
 }
 

@@ -11,7 +11,6 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-/// The most knots of learned activations.
 const MOST_KNOTS: usize = 32;
 
 /// The longest steps, as a multiple of what convergence allows.
@@ -54,7 +53,6 @@ pub struct Config {
     pub evaluate_every: usize,
     /// The rates to be tried, if it is a search.
     pub grid: Option<Grid>,
-    /// The network to start from, if it is not a new one.
     pub(super) from: Option<Network<f32>>,
 }
 
@@ -230,7 +228,6 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(Error::io(path))
 }
 
-/// A setting that every preset has.
 fn complete<T>(setting: Option<T>) -> T {
     setting.expect("every preset gives it")
 }

@@ -13,7 +13,6 @@ pub enum Method {
     LbFb(Options),
 }
 
-/// Adam's memory of squares.
 const BETA2: f64 = 0.999;
 
 impl Method {
@@ -46,7 +45,6 @@ impl Method {
         Self::Descent(rule, descent)
     }
 
-    /// Checks that it can train `network`.
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
         match self {
             Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),

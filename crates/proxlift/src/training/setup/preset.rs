@@ -64,7 +64,6 @@ fn same_patches(settings: Settings) -> Settings {
     Settings { fresh_noise: Some(false), fresh_places: Some(false), augment: Some(false), ..settings }
 }
 
-/// Lifted Bregman with backtracking.
 fn lifted_bregman() -> Settings {
     Settings {
         trainer: Some(Algorithm::Lb),

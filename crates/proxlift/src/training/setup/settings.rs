@@ -261,7 +261,6 @@ settings! {
     }
 }
 
-/// The settings that only lifted Bregman has.
 pub(super) const LIFTED_BREGMAN: &str = "Lifted Bregman";
 
 impl Settings {

@@ -46,7 +46,6 @@ pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Setti
     Ok(network)
 }
 
-/// The settings that make such a network.
 fn settings_of(network: &Network<f32>) -> Settings {
     let sizes = network.architecture();
     Settings {

@@ -38,25 +38,15 @@ impl Canvas {
     pub(super) fn new(height: usize, width: usize, frame: (f32, f32)) -> Self {
         let scale = (height as f32 / frame.1).max(width as f32 / frame.0);
         let corner = |frame: f32, pixels: usize| 0.5 * (frame - pixels as f32 / scale);
-        Self {
-            height,
-            width,
-            scale,
-            origin: (corner(frame.0, width), corner(frame.1, height)),
-            light: vec![[0.0; 3]; height * width],
-            near: vec![0.0; height * width],
-        }
+        let origin = (corner(frame.0, width), corner(frame.1, height));
+        let (light, near) = (vec![[0.0; 3]; height * width], vec![0.0; height * width]);
+        Self { height, width, scale, origin, light, near }
     }
 
-    /// All that can be seen.
     pub(super) fn area(&self) -> Area {
         let (x, y) = self.origin;
-        Area {
-            left: x,
-            top: y,
-            right: x + self.width as f32 / self.scale,
-            bottom: y + self.height as f32 / self.scale,
-        }
+        let (right, bottom) = (x + self.width as f32 / self.scale, y + self.height as f32 / self.scale);
+        Area { left: x, top: y, right, bottom }
     }
 
     /// The rows and columns of pixels in an area, with one more on all sides.
@@ -66,10 +56,8 @@ impl Canvas {
             let (low, high) = (place(low, origin, end), place(high, origin, end));
             (low as usize).saturating_sub(1)..(high as usize + 2).min(end)
         };
-        (
-            span(area.top, area.bottom, self.origin.1, self.height),
-            span(area.left, area.right, self.origin.0, self.width),
-        )
+        let rows = span(area.top, area.bottom, self.origin.1, self.height);
+        (rows, span(area.left, area.right, self.origin.0, self.width))
     }
 
     /// Calls `change` for every pixel of an area, with its place and where it is stored.
@@ -174,12 +162,7 @@ fn lit(albedo: Rgb, gloss: f32, slope_x: f32, slope_y: f32) -> Rgb {
 
 /// Linear light in `[0, 1]` as sRGB, to a thousandth, from roots alone: they have the same bits everywhere.
 fn srgb(v: f32) -> f32 {
-    let second = v.sqrt();
-    let fourth = second.sqrt();
-    let eighth = fourth.sqrt();
-    if v < 0.003_130_8 {
-        12.92 * v
-    } else {
-        0.585_122_4 * second + 0.783_140_4 * fourth - 0.368_262_7 * eighth
-    }
+    let [second, fourth, eighth] = [v.sqrt(), v.sqrt().sqrt(), v.sqrt().sqrt().sqrt()];
+    let curve = 0.585_122_4 * second + 0.783_140_4 * fourth - 0.368_262_7 * eighth;
+    if v < 0.003_130_8 { 12.92 * v } else { curve }
 }

@@ -8,7 +8,6 @@ use rand::Rng;
 /// Where the meadow begins.
 const HORIZON: f32 = 0.56;
 
-/// Paints everything behind the wall.
 pub(super) fn paint(canvas: &mut Canvas, rng: &mut impl Rng, grain: Grain) {
     let all = canvas.area();
     canvas.glow(all, |x, y| {

@@ -8,7 +8,6 @@ use rand::Rng;
 
 type Point = (f32, f32);
 
-/// A leaf, or a blade of grass.
 struct Leaf {
     root: Point,
     /// From root to tip.
@@ -156,7 +155,6 @@ impl Branch {
     }
 }
 
-/// Grass along the foot of the picture.
 pub(super) fn grass(canvas: &mut Canvas, rng: &mut impl Rng, grain: Grain) {
     for number in 0..700 {
         let near = number as f32 / 700.0;

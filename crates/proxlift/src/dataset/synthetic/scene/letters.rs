@@ -22,7 +22,6 @@ const PIECES: usize = 4;
 
 type Point = (f32, f32);
 
-/// Lines of text.
 #[derive(Default)]
 pub(super) struct Text {
     /// Each with where it is and the pieces of its strokes.
@@ -73,7 +72,6 @@ pub fn caption(image: &mut Image, text: &str, at: (f32, f32), height: f32, value
     }
 }
 
-/// The straight pieces of one stroke.
 fn stroke(code: &str) -> Vec<(Point, Point)> {
     let digits = code.trim_start_matches('~').as_bytes();
     let corners: Vec<Point> =

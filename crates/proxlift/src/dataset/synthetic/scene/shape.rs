@@ -3,7 +3,6 @@
 /// Linear light: red, green, blue.
 pub(super) type Rgb = [f32; 3];
 
-/// A rectangle in units of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub(super) left: f32,
@@ -13,7 +12,6 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// The smallest around some points.
     pub(super) fn around(points: impl Iterator<Item = (f32, f32)>) -> Self {
         let none = Self { left: f32::MAX, top: f32::MAX, right: f32::MIN, bottom: f32::MIN };
         points.fold(none, |a, (x, y)| Self {
@@ -24,7 +22,6 @@ impl Area {
         })
     }
 
-    /// A square around a point.
     pub(super) fn about((x, y): (f32, f32), reach: f32) -> Self {
         Self { left: x - reach, top: y - reach, right: x + reach, bottom: y + reach }
     }

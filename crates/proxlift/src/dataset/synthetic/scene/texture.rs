@@ -11,15 +11,6 @@ pub(super) struct Grain {
     finest: f32,
 }
 
-/// One of the cells that a plane is divided into.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
-    /// 0 at the border, about 1 in the middle.
-    pub(super) inside: f32,
-    /// A random number in `[-1, 1)` of its own.
-    pub(super) tone: f32,
-}
-
 impl Grain {
     pub(super) fn new(seed: u32, scale: f32) -> Self {
         Self { seed, finest: 0.5 * scale }
@@ -47,8 +38,9 @@ impl Grain {
         1.1 * sum / all.sqrt()
     }
 
-    /// Cells around points scattered one to each unit square.
-    pub(super) fn cells(&self, x: f32, y: f32) -> Cell {
+    /// Cells around points scattered one to each unit square: 0 at the border, about 1 in the middle; and a random
+    /// number in `[-1, 1)` of the cell's own.
+    pub(super) fn cells(&self, x: f32, y: f32) -> (f32, f32) {
         let (column, row) = (floor(x), floor(y));
         let (mut first, mut second, mut tone) = (9.0_f32, 9.0_f32, 0.0);
         for near in 0..9 {
@@ -62,13 +54,13 @@ impl Grain {
                 second = second.min(distance);
             }
         }
-        Cell { inside: second - first, tone }
+        (second - first, tone)
     }
 
     /// Sawn wood, its fibres along `x`, with a knot here and there: colour and height.
     pub(super) fn wood(&self, x: f32, y: f32) -> (Rgb, f32) {
-        let knot = self.other(3).cells(2.6 * x, 9.0 * y);
-        let knot = if knot.tone > 0.45 { ease(0.45, 1.15, knot.inside) } else { 0.0 };
+        let (inside, tone) = self.other(3).cells(2.6 * x, 9.0 * y);
+        let knot = if tone > 0.45 { ease(0.45, 1.15, inside) } else { 0.0 };
         let warp = self.fractal(x, y, (1.1, 6.0), 0.5);
         let rings = sine(17.0 * y + 0.9 * warp + 1.6 * knot);
         let fibre = self.other(1).fractal(x, y, (5.0, 64.0), 0.85);
@@ -77,21 +69,19 @@ impl Grain {
         let tone =
             (0.52 + 0.20 * rings + 0.22 * fibre + 0.10 * stain - 0.40 * pores - 0.45 * knot).clamp(0.0, 1.0);
         let colour = mix([0.075, 0.036, 0.017], [0.36, 0.195, 0.088], tone);
-        (
-            mix(colour, [0.20, 0.17, 0.14], 0.5 * ease(0.2, 1.4, stain)),
-            0.0009 * fibre + 0.0005 * rings - 0.0006 * pores,
-        )
+        let height = 0.0009 * fibre + 0.0005 * rings - 0.0006 * pores;
+        (mix(colour, [0.20, 0.17, 0.14], 0.5 * ease(0.2, 1.4, stain)), height)
     }
 
     /// Bark with vertical fissures.
     pub(super) fn bark(&self, x: f32, y: f32) -> (Rgb, f32) {
         let warp = self.fractal(x, y, (9.0, 4.0), 0.6);
         let sway = self.other(3).fractal(x, y, (7.0, 6.0), 0.5);
-        let cell = self.other(1).cells(24.0 * x + 0.65 * warp, 6.5 * y + 0.9 * sway);
+        let (inside, tone) = self.other(1).cells(24.0 * x + 0.65 * warp, 6.5 * y + 0.9 * sway);
         let rough = self.other(2).fractal(x, y, (60.0, 26.0), 0.75);
-        let ridge = ease(0.0, 0.45, cell.inside + 0.10 * rough);
-        let colour =
-            mix([0.022, 0.016, 0.012], [0.24, 0.19, 0.145], ridge * (0.72 + 0.16 * cell.tone + 0.26 * rough));
+        let ridge = ease(0.0, 0.45, inside + 0.10 * rough);
+        let light = ridge * (0.72 + 0.16 * tone + 0.26 * rough);
+        let colour = mix([0.022, 0.016, 0.012], [0.24, 0.19, 0.145], light);
         let lichen = ease(0.55, 1.05, self.other(4).fractal(x, y, (7.0, 5.0), 0.7) + 0.3 * rough) * ridge;
         (mix(colour, [0.23, 0.27, 0.13], 0.75 * lichen), 0.0085 * ridge + 0.0022 * rough)
     }

@@ -4,7 +4,6 @@ use super::super::arithmetic::{floor, sine};
 use super::shape::{Area, Rgb, ease, length, mix, round, times, to_line};
 use super::{canvas::Canvas, letters::Text, texture::Grain};
 
-/// The upper edge of the wall.
 const WALL: f32 = 0.70;
 
 /// A dry stone wall with slabs on top.
@@ -13,9 +12,9 @@ pub(super) fn wall(canvas: &mut Canvas, grain: Grain) {
     let shape = |_: f32, y: f32| WALL - y;
     canvas.paint(area, 0.0, shape, |x, y, _| {
         let warp = [0, 1].map(|axis| grain.other(axis).fractal(x, y, (5.0, 7.0), 0.5));
-        let cell = grain.other(2).cells(7.5 * x + 0.25 * warp[0], 15.0 * y + 0.30 * warp[1]);
-        let body = ease(0.02, 0.30, cell.inside);
-        let (colour, rough) = grain.other(3).stone(x, y, cell.tone);
+        let (inside, tone) = grain.other(2).cells(7.5 * x + 0.25 * warp[0], 15.0 * y + 0.30 * warp[1]);
+        let body = ease(0.02, 0.30, inside);
+        let (colour, rough) = grain.other(3).stone(x, y, tone);
         let moss = ease(0.35, 1.0, grain.other(4).fractal(x, y, (6.0, 9.0), 0.7)) * (1.0 - 0.65 * body);
         (mix(times(colour, 0.10 + 0.90 * body), [0.10, 0.15, 0.025], 0.8 * moss), 0.016 * body + rough)
     });
@@ -150,7 +149,6 @@ pub(super) fn blanket(canvas: &mut Canvas, grain: Grain) {
     });
 }
 
-/// Apples on the wall, with their stalks.
 pub(super) fn apples(canvas: &mut Canvas, grain: Grain) {
     let places = [(0.712, 0.652, 0.032), (0.818, 0.651, 0.034), (0.766, 0.661, 0.031), (0.920, 0.660, 0.030)];
     for (number, (x, y, radius)) in places.into_iter().enumerate() {

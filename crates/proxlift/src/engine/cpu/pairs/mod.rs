@@ -22,45 +22,70 @@
 //! have the same number, and a tap along a row is an offset, as in [`Field`](crate::field::Field). What a pixel depends
 //! on, and the order of its sums, is the same wherever it stands among rows of its kind.
 
-pub(super) mod kernels;
-pub(super) mod stencil;
+mod adjoint;
+mod convolve;
+pub mod progress;
+pub mod stencil;
 
-use super::panels::Panels;
-use crate::operator::Filters;
+use crate::{field::LANES, operator::Filters};
+
+/// Rows of the blocks that a kernel holds in registers.
+const WHOLE: usize = 3;
+const SMALLER: usize = 2;
+type Panels = super::panels::Panels<WHOLE, SMALLER>;
+
+/// Numbers of each feature that lie together: so many of the first feature's even rows, of its odd ones, of the next
+/// feature, and after all features the next numbers. A pass reads memory from one end to the other, and a register
+/// block of either kernel is never cut.
+pub const UNIT: usize = 48;
+
+/// Where the numbers from `p` on of the first of `planes` planes lie, and how many there are in one piece.
+#[inline(always)]
+pub fn unit(planes: usize, p: usize) -> (usize, usize) {
+    (p / UNIT * planes * UNIT + p % UNIT, UNIT - p % UNIT)
+}
+
+/// Numbers whose taps are in memory at once: a multiple of what the kernels take at a time.
+pub const STRETCH: usize = 240;
+
+/// Numbers before and after a stretch that taps along a row may reach.
+pub const SIDE: usize = LANES;
+
+/// The distance between two planes of a stretch.
+pub const PLANE: usize = STRETCH + 2 * SIDE;
 
 /// Where the two polynomials of a pair, one of features and one of taps, are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Point {
+pub enum Point {
     One,
     Minus,
     Zero,
     Infinity,
 }
 
-pub(super) const POINTS: [Point; 4] = [Point::One, Point::Minus, Point::Zero, Point::Infinity];
+pub const POINTS: [Point; 4] = [Point::One, Point::Minus, Point::Zero, Point::Infinity];
 
 /// A product of some filter rows with some image rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Term {
+pub struct Term {
     pub point: Point,
     /// The kernel's row that its block of rows begins with.
     first: usize,
     /// How much of each filter row of the block.
     filter: [f32; 3],
-    /// The image row that is added, and the one that is added or subtracted, if there is one.
-    image: (usize, Option<(usize, f32)>),
+    /// The image rows and their signs.
+    image: &'static [(usize, f32)],
 }
 
 impl Term {
-    const fn new(point: Point, filter: [f32; 3], plus: usize, other: Option<(usize, f32)>) -> Self {
-        Self { point, first: 0, filter, image: (plus, other) }
+    const fn new(point: Point, filter: [f32; 3], image: &'static [(usize, f32)]) -> Self {
+        Self { point, first: 0, filter, image }
     }
 
     /// The image rows, counted from where the even output's kernel begins, and their signs.
-    pub(super) fn image_rows(&self) -> impl Iterator<Item = (usize, f32)> + use<> {
-        let (plus, other) = self.image;
+    pub fn image_rows(&self) -> impl Iterator<Item = (usize, f32)> + use<> {
         let first = self.first;
-        std::iter::once((plus, 1.0)).chain(other).map(move |(row, sign)| (first + row, sign))
+        self.image.iter().map(move |(row, sign)| (first + row, *sign))
     }
 
     /// The combination of the filter rows, of which `tap` gives a number.
@@ -72,22 +97,25 @@ impl Term {
 
 /// The terms of blocks of one, two and three rows.
 const BLOCKS: [&[Term]; 3] = [
-    &[Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, None), Term::new(Point::Infinity, [1.0, 0.0, 0.0], 1, None)],
     &[
-        Term::new(Point::One, [1.0, 1.0, 0.0], 1, None),
-        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((1, -1.0))),
-        Term::new(Point::Infinity, [0.0, 1.0, 0.0], 2, Some((1, -1.0))),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0)]),
+        Term::new(Point::Infinity, [1.0, 0.0, 0.0], &[(1, 1.0)]),
     ],
     &[
-        Term::new(Point::One, [0.5, 0.5, 0.5], 1, Some((2, 1.0))),
-        Term::new(Point::Minus, [0.5, -0.5, 0.5], 2, Some((1, -1.0))),
-        Term::new(Point::Zero, [1.0, 0.0, 0.0], 0, Some((2, -1.0))),
-        Term::new(Point::Infinity, [0.0, 0.0, 1.0], 3, Some((1, -1.0))),
+        Term::new(Point::One, [1.0, 1.0, 0.0], &[(1, 1.0)]),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0), (1, -1.0)]),
+        Term::new(Point::Infinity, [0.0, 1.0, 0.0], &[(2, 1.0), (1, -1.0)]),
+    ],
+    &[
+        Term::new(Point::One, [0.5, 0.5, 0.5], &[(1, 1.0), (2, 1.0)]),
+        Term::new(Point::Minus, [0.5, -0.5, 0.5], &[(2, 1.0), (1, -1.0)]),
+        Term::new(Point::Zero, [1.0, 0.0, 0.0], &[(0, 1.0), (2, -1.0)]),
+        Term::new(Point::Infinity, [0.0, 0.0, 1.0], &[(3, 1.0), (1, -1.0)]),
     ],
 ];
 
 /// The terms of a kernel with so many rows, by point.
-pub(super) fn terms(kernel: usize) -> Vec<Term> {
+pub fn terms(kernel: usize) -> Vec<Term> {
     let blocks = (0..kernel).step_by(3);
     let terms = blocks.flat_map(|first| {
         BLOCKS[(kernel - first).min(3) - 1].iter().map(move |term| Term { first, ..*term })
@@ -100,18 +128,18 @@ pub(super) fn terms(kernel: usize) -> Vec<Term> {
 /// A layer's filters, packed for the kernels: rows and columns in the order of [`terms`], then channels, then taps
 /// along a row.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine::cpu) struct Packed {
+pub struct Packed {
     /// A row a feature.
-    convolution: Panels<3, 2>,
+    convolution: Panels,
     /// For each point, a row a tap of its terms.
-    adjoint: [Panels<3, 2>; POINTS.len()],
+    adjoint: [Panels; POINTS.len()],
     /// The terms of kernels of this size.
     terms: (usize, Vec<Term>),
 }
 
 impl Packed {
     /// Packs `scale L` and `L*`.
-    pub(in crate::engine::cpu) fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
         let (kernel, channels) = (theta.size(), theta.channels());
         if self.terms.0 != kernel {
             self.terms = (kernel, terms(kernel));
@@ -129,28 +157,6 @@ impl Packed {
             let rows = terms.iter().filter(|term| term.point == *point).count() * channels * kernel;
             adjoint.pack(rows, theta.features(), |t, j| weight(j, first + t));
             first += rows;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn four_sums_make_two_outputs() {
-        for kernel in (1..=11).step_by(2) {
-            // Small integers, so that nothing is rounded.
-            let g: Vec<f32> = (0..kernel).map(|t| ((t * t * 7 + 3 * t) % 11) as f32 - 5.0).collect();
-            let d: Vec<f32> = (0..=kernel).map(|i| ((i * i * 5 + i) % 13) as f32 - 6.0).collect();
-            let mut sums = [0.0; 4];
-            for term in terms(kernel) {
-                let image: f32 = term.image_rows().map(|(row, sign)| sign * d[row]).sum();
-                sums[term.point as usize] += term.weight(kernel, |ty| g[ty]) * image;
-            }
-            let [one, minus, zero, infinity] = sums;
-            let direct = |y: usize| (0..kernel).map(|t| g[t] * d[y + t]).sum::<f32>();
-            assert_eq!([zero + one + minus, one - minus + infinity], [direct(0), direct(1)], "{kernel} rows");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One layer on one strip of an image, in pairs of rows: the convolution, its adjoint, and both fused into a pass that
 //! reads the features once.
 
-use super::kernels::{Combined, PLANE, SIDE, STRETCH, UNIT, adjoint, convolve, unit};
-use super::{POINTS, Packed, Term, terms};
+use super::convolve::{Combined, convolve};
+use super::progress::Progress;
+use super::{PLANE, POINTS, Packed, SIDE, STRETCH, Term, UNIT, adjoint::adjoint, terms, unit};
 use crate::engine::cpu::combine::{Signed, Start, combine, combine_planes};
 use crate::engine::cpu::epilogue::Epilogue;
 use crate::engine::cpu::image_step::ImageStep;
@@ -15,10 +16,9 @@ use std::ops::Range;
 /// Taps in a plane that the next stretch needs again.
 const KEPT: usize = 2 * SIDE;
 
-/// Where rows and taps stand in the planes of even and odd rows.
+/// Where rows and taps stand in the planes of even and odd rows; sizes are in numbers, of one strip.
 #[derive(Clone, Debug)]
-pub(in crate::engine::cpu) struct Stencil {
-    /// The image.
+pub struct Stencil {
     pub grid: Grid,
     /// A plane of every other row.
     pub half: Grid,
@@ -27,7 +27,6 @@ pub(in crate::engine::cpu) struct Stencil {
     margin: usize,
     /// For each term and channel, the rows of padded image planes that it combines.
     combinations: Vec<Signed>,
-    /// How many combinations each point has.
     counts: [usize; POINTS.len()],
     /// For each term and channel, its taps in their planes, shifted back.
     shifted: Vec<Signed>,
@@ -42,8 +41,7 @@ struct Route {
     terms: Signed,
 }
 
-/// What passes work in.
-pub(in crate::engine::cpu) struct Work {
+pub struct Work {
     /// The taps of a stretch, and a side before and after it.
     taps: Aligned<f32>,
     /// The terms' sums over their taps.
@@ -52,55 +50,8 @@ pub(in crate::engine::cpu) struct Work {
     combined: Aligned<f32>,
 }
 
-/// How far a layer has come through a strip.
-#[derive(Clone, Debug)]
-pub(in crate::engine::cpu) struct Progress {
-    /// The numbers that it computes.
-    range: Range<usize>,
-    /// Numbers whose products were taken, and are to be.
-    taken: usize,
-    end: usize,
-    /// Whether the taps before these are kept.
-    follows: bool,
-    /// Numbers up to which the layer's features are computed.
-    done: usize,
-}
-
-impl Progress {
-    /// A pass that will take what it needs for `range`.
-    pub(in crate::engine::cpu) fn new(stencil: &Stencil, range: Range<usize>) -> Self {
-        let reach = stencil.reach();
-        let (taken, end) = (range.start.saturating_sub(reach), stencil.half.len().min(range.end + reach));
-        Self { taken, end, follows: false, done: range.start, range }
-    }
-
-    pub(in crate::engine::cpu) fn finished(&self) -> bool {
-        self.taken == self.end && self.done == self.range.end
-    }
-
-    /// The numbers of features that are final, of so many.
-    pub(in crate::engine::cpu) fn available(&self, len: usize) -> usize {
-        if self.done == self.range.end { len } else { self.done }
-    }
-
-    /// The next stretch of a pass that takes nothing.
-    pub(in crate::engine::cpu) fn next(&mut self) -> Range<usize> {
-        let end = self.range.end.min(self.done + STRETCH);
-        self.taken = self.end;
-        std::mem::replace(&mut self.done, end)..end
-    }
-
-    /// What can be convolved of a residual that is `reach` numbers behind what was taken; it is taken as done.
-    pub(in crate::engine::cpu) fn advance(&mut self, reach: usize) -> Range<usize> {
-        // Where the kernel of the convolution need not cut its register blocks.
-        let ready = (self.taken.saturating_sub(reach) / UNIT * UNIT).min(self.range.end);
-        let ready = if self.taken == self.end { self.range.end } else { ready.max(self.done) };
-        std::mem::replace(&mut self.done, ready)..ready
-    }
-}
-
 impl Stencil {
-    pub(in crate::engine::cpu) fn new(architecture: Architecture, grid: Grid) -> Self {
+    pub fn new(architecture: Architecture, grid: Grid) -> Self {
         let Architecture { kernel, channels, .. } = architecture;
         let half = Grid::new(grid.height().div_ceil(2), grid.width(), grid.gap()).expect("it has a row");
         let (len, stride, radius) = (half.len(), half.stride(), kernel / 2);
@@ -141,7 +92,7 @@ impl Stencil {
         Self { grid, half, architecture, margin, combinations, counts, shifted, routes }
     }
 
-    pub(in crate::engine::cpu) fn work(&self) -> Work {
+    pub fn work(&self) -> Work {
         let planes = self.combinations.len();
         Work {
             taps: Aligned::zeros(planes * self.architecture.kernel * PLANE),
@@ -151,55 +102,45 @@ impl Stencil {
     }
 
     /// Numbers of the taps that a pass keeps from one stretch to the next.
-    pub(in crate::engine::cpu) fn kept(&self) -> usize {
+    pub fn kept(&self) -> usize {
         self.combinations.len() * self.architecture.kernel * KEPT
     }
 
     /// Numbers by which a convolution follows the products of the adjoint before it.
-    pub(in crate::engine::cpu) fn reach(&self) -> usize {
+    pub fn reach(&self) -> usize {
         (self.architecture.kernel / 2 * self.half.stride() + SIDE).next_multiple_of(LANES)
     }
 
-    /// Numbers of one padded image plane.
     fn padded(&self) -> usize {
         self.half.len() + 2 * self.margin
     }
 
-    /// Numbers of a strip's padded image planes.
-    pub(in crate::engine::cpu) fn padded_image(&self) -> usize {
+    pub fn padded_image(&self) -> usize {
         self.routes.len() * self.padded()
     }
 
-    /// Numbers of a strip's image planes.
-    pub(in crate::engine::cpu) fn image(&self) -> usize {
+    pub fn image(&self) -> usize {
         self.routes.len() * self.half.len()
     }
 
-    /// Numbers of a strip's features.
-    pub(in crate::engine::cpu) fn features(&self) -> usize {
+    pub fn features(&self) -> usize {
         2 * self.architecture.features * self.half.len().next_multiple_of(UNIT)
     }
 
     /// Where row `y` of channel `c` begins in padded image planes.
-    pub(in crate::engine::cpu) fn padded_row(&self, c: usize, y: usize) -> usize {
+    pub fn padded_row(&self, c: usize, y: usize) -> usize {
         (2 * c + y % 2) * self.padded() + self.margin + y / 2 * self.half.stride()
     }
 
     /// The numbers of the pairs that `rows` are in, rounded outward to whole vectors.
-    pub(in crate::engine::cpu) fn numbers(&self, rows: Range<usize>) -> Range<usize> {
+    pub fn numbers(&self, rows: Range<usize>) -> Range<usize> {
         let stride = self.half.stride();
         let (start, end) = (rows.start / 2 * stride, rows.end.div_ceil(2) * stride);
         start - start % LANES..end.next_multiple_of(LANES)
     }
 
     /// Copies features to the numbers `to` from those from `from` on.
-    pub(in crate::engine::cpu) fn copy_numbers(
-        &self,
-        to: Range<usize>,
-        features: &mut [f32],
-        from: usize,
-        source: &[f32],
-    ) {
+    pub fn copy_numbers(&self, to: Range<usize>, features: &mut [f32], from: usize, source: &[f32]) {
         let planes = 2 * self.architecture.features;
         let mut done = 0;
         while done < to.len() {
@@ -215,20 +156,14 @@ impl Stencil {
 
     /// Copies the features of `rows`, whole pairs, from planes that begin elsewhere: there, they are the rows from
     /// `first` on.
-    pub(in crate::engine::cpu) fn copy_features(
-        &self,
-        rows: Range<usize>,
-        features: &mut [f32],
-        first: usize,
-        source: &[f32],
-    ) {
+    pub fn copy_features(&self, rows: Range<usize>, features: &mut [f32], first: usize, source: &[f32]) {
         let stride = self.half.stride();
         let to = rows.start / 2 * stride..rows.end.div_ceil(2) * stride;
         self.copy_numbers(to, features, first / 2 * stride, source);
     }
 
     /// The same for image planes.
-    pub(in crate::engine::cpu) fn copy_images(
+    pub fn copy_images(
         &self,
         rows: Range<usize>,
         images: &mut [f32],
@@ -258,7 +193,7 @@ impl Stencil {
     }
 
     /// `epilogue(start + scale L x)` for the numbers in `range`; `x` is padded.
-    pub(in crate::engine::cpu) fn convolve<E: Epilogue>(
+    pub fn convolve<E: Epilogue>(
         &self,
         level: Level,
         packed: &Packed,
@@ -281,7 +216,7 @@ impl Stencil {
     /// One stretch of `r = L* u - z`, and the image `step`, if enough of `u` is `available`; whether it was. `z` and
     /// `r` are padded.
     #[allow(clippy::too_many_arguments)]
-    pub(in crate::engine::cpu) fn residual(
+    pub fn residual(
         &self,
         level: Level,
         packed: &Packed,
