@@ -34,7 +34,8 @@ fn deviation(noise: &[f32]) -> f64 {
 
 #[test]
 fn without_photons_noise_a_picture_stays_but_for_8_bits() {
-    let silent = CameraNoise { gain: 0.0, read_noise: 0.0, demosaicing: Demosaicing::GradientCorrected, ..PLAIN };
+    let silent =
+        CameraNoise { gain: 0.0, read_noise: 0.0, demosaicing: Demosaicing::GradientCorrected, ..PLAIN };
     let clean = dead_leaves(1, 0, SIZE.0, SIZE.1, Channels::Rgb).unwrap();
     assert!(noise(&silent, &clean).iter().all(|n| n.abs() <= 0.5001 / 255.0));
 }
@@ -52,7 +53,11 @@ fn smoothing_leaves_less_at_high_frequencies() {
     let white = noise(&PLAIN, &grey(0.5));
     let smoothed = noise(&CameraNoise { smoothing: [1.0, 1.0], ..PLAIN }, &grey(0.5));
     let share = |noise: &[f32]| f64::from(middle_level(noise, SIZE)) / deviation(noise);
-    assert!((share(&white) - 1.0).abs() < 0.05, "white noise has its level at all frequencies: {}", share(&white));
+    assert!(
+        (share(&white) - 1.0).abs() < 0.05,
+        "white noise has its level at all frequencies: {}",
+        share(&white)
+    );
     assert!(share(&smoothed) > 1.5, "{}", share(&smoothed));
 }
 
