@@ -170,7 +170,7 @@ impl Facts {
     }
 
     fn print_json(&self) -> anyhow::Result<()> {
-        let (Model { network, sigma, provenance }, bound) = (&self.model, &self.bound);
+        let (Model { network, sigma, noise, provenance }, bound) = (&self.model, &self.bound);
         let sizes = network.architecture();
         let (least, most) = self.thresholds();
         output::json(&json!({
@@ -186,6 +186,7 @@ impl Facts {
             "receptive_field": 2 * sizes.receptive_radius() + 1,
             "multiply_adds_per_pixel": sizes.forward_flops() / 2,
             "sigma": sigma,
+            "noise": noise,
             "lambda": { "min": least, "max": most },
             "non_expansive_layers": network.is_plain() && bound.layers_are_non_expansive(),
             "lipschitz_bound": bound.bound,
@@ -196,7 +197,7 @@ impl Facts {
     }
 
     fn print(&self) -> anyhow::Result<()> {
-        let (Model { network, sigma, provenance }, bound) = (&self.model, &self.bound);
+        let (Model { network, sigma, noise, provenance }, bound) = (&self.model, &self.bound);
         let Measured { median, max, images, side, data, .. } = &self.measured;
         let sizes = network.architecture();
         let field = 2 * sizes.receptive_radius() + 1;
@@ -220,7 +221,7 @@ impl Facts {
             ("parameters", network.parameters().to_string()),
             ("receptive field", format!("{field} x {field} pixels")),
             ("work", format!("{} multiply-adds per pixel", sizes.forward_flops() / 2)),
-            ("trained for", format!("sigma {sigma:.4} ({:.1}/255)", 255.0 * sigma)),
+            ("trained for", format!("{noise} noise, sigma {sigma:.4} ({:.1}/255)", 255.0 * sigma)),
             ("thresholds", thresholds),
             ("activations", format!("proxes: slopes from 0 to {:.3}", self.steepest())),
             ("layers", layers.into()),

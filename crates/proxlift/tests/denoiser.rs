@@ -19,7 +19,7 @@ fn leaves(channels: Channels, side: usize) -> Image {
 fn model(channels: usize) -> Model {
     let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels };
     let network = Network::glorot(architecture, 0.1, 1).unwrap();
-    Model { network, sigma: 0.1, provenance: Provenance::new() }
+    Model { network, sigma: 0.1, noise: PatchNoise::White, provenance: Provenance::new() }
 }
 
 fn scaled(image: &Image, factor: f32) -> Image {

@@ -304,7 +304,8 @@ fn numbers_out_of_range_get_a_sentence() {
         explains(Network::with_activations(bad.theta, bad.tau, bad.activation), &["tau", "positive"]);
     }
     for sigma in [-0.1, f64::NAN, f64::INFINITY] {
-        let model = Model { network: good.clone(), sigma, provenance: Provenance::new() };
+        let model =
+            Model { network: good.clone(), sigma, noise: PatchNoise::White, provenance: Provenance::new() };
         explains(model.to_bytes(), &[&format!("sigma is {sigma}"), "0 or more"]);
         let folder = tempfile::tempdir().unwrap();
         explains(model.save(folder.path().join("model.safetensors")), &["sigma"]);

@@ -88,7 +88,12 @@ fn every_inconsistency_has_its_sentence() {
 #[test]
 fn a_model_is_no_checkpoint() {
     let (_folder, path, _) = written();
-    let model = Model { network: checkpoint().network, sigma: 0.1, provenance: Provenance::new() };
+    let model = Model {
+        network: checkpoint().network,
+        sigma: 0.1,
+        noise: PatchNoise::White,
+        provenance: Provenance::new(),
+    };
     model.save(&path).unwrap();
     assert!(Checkpoint::load(&path).unwrap_err().to_string().contains("not a checkpoint of proxlift"));
     assert!(Checkpoint::load(path.join("none")).is_err());

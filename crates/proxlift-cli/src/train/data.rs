@@ -1,13 +1,13 @@
 //! What a training sees: pictures to train on, held-out ones that choose the best network, and the test set.
 
+use super::trial::Trial;
 use crate::files::short_name;
-use crate::scores::{Scores, score};
 use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
-use proxlift::dataset::{ImageSet, PatchNoise, Patches};
-use proxlift::evaluation::{Peak, Summary, mean_psnr, ssim};
-use proxlift::image::noise::add_gaussian;
+use proxlift::dataset::{ImageSet, Pairs, PatchNoise, Patches};
+use proxlift::denoiser::Standard;
 use proxlift::image::{Channels, Image};
-use proxlift::{Denoiser, Error, Result, training::Config};
+use proxlift::{Error, Result, training::Config};
+use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,22 +23,30 @@ const CHOICE: (usize, usize, u64) = (12, 96, 1);
 const MOST_HELD_OUT: usize = 24;
 /// Of fewer pictures than these, one is held out.
 const LEAST_SHARE: usize = 10;
-/// Held-out pictures are cropped to this side.
+/// Held-out pictures with white noise are cropped to this side.
 const CROP: usize = 128;
 /// The seed of the noise on the test set, that of `proxlift evaluate`, and on held-out pictures.
-pub const TEST_SEED: u64 = 0;
+const TEST_SEED: u64 = 0;
 const CHOICE_SEED: u64 = 7;
 
 pub struct Data {
     pub patches: Patches,
     /// What chooses the best network.
-    pub validation: Validation,
-    /// What is scored at the end.
-    pub test: ImageSet,
+    pub validation: Trial,
+    /// What is scored at the end, unless that is the same.
+    test: Option<Trial>,
     /// The training data and the test set, in a line each.
     pub described: String,
     pub test_described: String,
     pub bytes: usize,
+}
+
+/// What a training learns from, what is held out, and both in a line.
+struct Source {
+    patches: Patches,
+    held_out: Trial,
+    described: String,
+    bytes: usize,
 }
 
 impl Data {
@@ -46,32 +54,38 @@ impl Data {
     pub fn load(config: &mut Config) -> Result<Self> {
         let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
-        let test = TestSet::load(settings.test.as_deref(), channels)?.set;
-        check_sides(&test, LEAST_SIDE, "a test picture")?;
-        let test_described = match &settings.test {
-            Some(folder) => format!("{} pictures of {}", test.len(), folder.display()),
-            None => format!("{} built-in pictures", test.len()),
+        let source = match (&settings.noisy, &settings.data) {
+            (Some(noisy), Some(partners)) => from_pairs(noisy, partners, channels, config)?,
+            (Some(noisy), None) => from_noisy(noisy, channels, config)?,
+            (None, Some(folder)) => from_folder(folder, channels, config)?,
+            (None, None) => built_in(config, channels)?,
         };
-        let (train, validation, described) = match &settings.data {
-            Some(folder) => from_folder(folder, channels, config)?,
-            None => built_in(config, channels)?,
+        let Source { patches, held_out: validation, described, bytes } = source;
+        let noise = patches.spec().noise;
+        let (test, test_described) = match (noise, &settings.test) {
+            (PatchNoise::White, folder) => {
+                let test = TestSet::load(folder.as_deref(), channels)?.set;
+                check_sides(&test, LEAST_SIDE, "a test picture")?;
+                let of = folder.as_ref().map(|folder| format!("pictures of {}", folder.display()));
+                let described = format!("{} {}", test.len(), of.as_deref().unwrap_or("built-in pictures"));
+                (Some(Trial::white(&test, usize::MAX, config.sigma, TEST_SEED)?), described)
+            }
+            (PatchNoise::Own, _) if settings.data.is_none() => {
+                (None, format!("{} held-out patches, against others that are noisy too", validation.len()))
+            }
+            _ => (None, format!("{} held-out pictures", validation.len())),
         };
-        let bytes = train.images().iter().map(|image| size_of_val(image.data())).sum();
-        let of_data = |e: Error| match &settings.data {
-            Some(folder) => Error::file(folder, e.to_string()),
-            None => e,
-        };
-        let patches = config.patches(Arc::new(train)).map_err(of_data)?;
         config.settings.count = Some(patches.len());
         Ok(Self { patches, validation, test, described, test_described, bytes })
     }
 
-    pub fn score_test(&self, denoiser: &Denoiser, sigma: f64) -> Result<Scores> {
-        score(denoiser, &self.test, self.test.len(), sigma, TEST_SEED)
+    /// What is scored at the end.
+    pub fn test(&self) -> &Trial {
+        self.test.as_ref().unwrap_or(&self.validation)
     }
 }
 
-fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation, String)> {
+fn built_in(config: &Config, channels: Channels) -> Result<Source> {
     if config.patch > BUILT_IN_PATCH {
         return Err(Error::invalid(format!(
             "--patch is {}, but the built-in pictures are for patches up to {BUILT_IN_PATCH}: give --data",
@@ -84,48 +98,86 @@ fn built_in(config: &Config, channels: Channels) -> Result<(ImageSet, Validation
     let train = ImageSet::embedded_train(number, side, channels, 0)?;
     let choice = ImageSet::embedded_test(CHOICE.0, CHOICE.1, channels, CHOICE.2)?;
     let described = format!("{number} built-in pictures of {side} x {side} pixels");
-    Ok((train, Validation::new(choice, config)?, described))
+    from_clean(train, &choice, described, config)
 }
 
-fn from_folder(folder: &Path, channels: Channels, config: &Config) -> Result<(ImageSet, Validation, String)> {
+fn from_folder(folder: &Path, channels: Channels, config: &Config) -> Result<Source> {
     let set = ImageSet::from_folder(folder, channels)?;
+    let of_folder = |e: Error| Error::file(folder, e.to_string());
     let number = set.len();
     let name = short_name(folder);
     if number == 1 {
-        tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
-        let validation = Validation::new(set.clone(), config)?;
-        return Ok((set, validation, format!("1 picture of {name}")));
+        warn_of_one();
+        return from_clean(set.clone(), &set, format!("1 picture of {name}"), config).map_err(of_folder);
     }
-    let (train, held) = set.hold_out(LEAST_SHARE.max(number.div_ceil(MOST_HELD_OUT)))?;
+    let (train, held) = set.hold_out(share(number))?;
     let described = format!("{} pictures of {name}, {} held out", train.len(), held.len());
-    Ok((train, Validation::new(held, config)?, described))
+    from_clean(train, &held, described, config).map_err(of_folder)
 }
 
-pub struct Validation {
-    clean: Vec<Image>,
-    noisy: Vec<Image>,
+/// Clean pictures, to which noise is added.
+fn from_clean(train: ImageSet, held: &ImageSet, described: String, config: &Config) -> Result<Source> {
+    let held_out = match config.settings.noise {
+        Some(PatchNoise::Camera) => Trial::camera(held, CHOICE_SEED),
+        _ => Trial::white(held, CROP, config.sigma, CHOICE_SEED)?,
+    };
+    let bytes = bytes(&train);
+    Ok(Source { patches: config.patches(Arc::new(train))?, held_out, described, bytes })
 }
 
-impl Validation {
-    /// Pictures as patches have them: with the noise that is trained for.
-    fn new(set: ImageSet, config: &Config) -> Result<Self> {
-        if config.settings.noise == Some(PatchNoise::Camera) {
-            let least = set.images().iter().map(|image| image.height().min(image.width())).min();
-            let size = least.map_or(CROP, |side| side.min(CROP));
-            let (clean, noisy) = config.patches(Arc::new(set))?.held_out(size, CHOICE_SEED)?.images()?;
-            return Ok(Self { clean, noisy });
-        }
-        let clean = set.images().iter().map(|image| image.centre(CROP)).collect::<Vec<_>>();
-        let noisy = clean.iter().enumerate();
-        let noisy = noisy.map(|(i, image)| add_gaussian(image, config.sigma as f32, CHOICE_SEED, i as u64));
-        Ok(Self { noisy: noisy.collect::<Result<_>>()?, clean })
-    }
+/// Noisy pictures and their partners.
+fn from_pairs(noisy: &Path, partners: &Path, channels: Channels, config: &Config) -> Result<Source> {
+    let pairs = Pairs::from_folders(noisy, partners, channels)?;
+    let number = pairs.noisy.len();
+    let (train, held) = if number == 1 {
+        warn_of_one();
+        (pairs.clone(), pairs)
+    } else {
+        pairs.hold_out(share(number))?
+    };
+    let described = format!(
+        "{} pairs of {} and {}, {} held out",
+        train.noisy.len(),
+        short_name(noisy),
+        short_name(partners),
+        held.noisy.len()
+    );
+    let patches = config.patches_of_pairs(&train).map_err(|e| Error::file(noisy, e.to_string()))?;
+    Ok(Source { patches, held_out: Trial::pairs(&held), described, bytes: 2 * bytes(&train.noisy) })
+}
 
-    /// Mean PSNR, and mean SSIM where the pictures are large enough for it.
-    pub fn score(&self, denoiser: &Denoiser) -> Result<(f64, Option<f64>)> {
-        let estimates = denoiser.denoise_all(&self.noisy)?;
-        let ssim = self.clean.iter().zip(&estimates).map(|(a, b)| ssim(a, b, Peak::ONE));
-        let ssim = ssim.collect::<Result<Vec<_>>>().and_then(|values| Summary::of(&values)).ok();
-        Ok((mean_psnr(&self.clean, &estimates)?, ssim.map(|summary| summary.mean)))
-    }
+/// Noisy pictures alone.
+fn from_noisy(folder: &Path, channels: Channels, config: &Config) -> Result<Source> {
+    let of_folder = |e: Error| Error::file(folder, e.to_string());
+    let set = ImageSet::from_folder(folder, channels)?;
+    let images =
+        set.images().par_iter().map(|noisy| Ok(Standard::of(noisy, config.sigma)?.noisy(noisy.clone())));
+    let set = ImageSet::from_images(images.collect::<Result<Vec<Image>>>().map_err(of_folder)?, channels)?;
+    let number = set.len();
+    let (train, held) = if number == 1 {
+        warn_of_one();
+        (set.clone(), set)
+    } else {
+        set.hold_out(share(number))?
+    };
+    let described =
+        format!("{} noisy pictures of {}, {} held out", train.len(), short_name(folder), held.len());
+    let side = held.images().iter().map(|image| image.height().min(image.width())).min().unwrap_or(CROP);
+    let held_out = config.patches(Arc::new(held)).and_then(|held| held.held_out(side.min(CROP), CHOICE_SEED));
+    let held_out = Trial::patches(&held_out.map_err(of_folder)?)?;
+    let bytes = bytes(&train);
+    Ok(Source { patches: config.patches(Arc::new(train)).map_err(of_folder)?, held_out, described, bytes })
+}
+
+fn bytes(set: &ImageSet) -> usize {
+    set.images().iter().map(|image| size_of_val(image.data())).sum()
+}
+
+/// One of so many of `number` pictures is held out.
+fn share(number: usize) -> usize {
+    LEAST_SHARE.max(number.div_ceil(MOST_HELD_OUT))
+}
+
+fn warn_of_one() {
+    tracing::warn!("one picture leaves none to hold out: it also chooses the best network");
 }

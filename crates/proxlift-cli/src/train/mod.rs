@@ -9,6 +9,7 @@ mod grid;
 pub(crate) mod interrupt;
 mod report;
 mod session;
+mod trial;
 mod watch;
 
 use crate::{flags::pool, output};

@@ -1,12 +1,12 @@
 //! The end of a run: scores beside what needs no training, pictures, the drawing of its course.
 
-use super::data::{Data, TEST_SEED};
+use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
+use super::trial::{Trial, TrialScores};
 use super::{announce::duration, session::Outcome};
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::output;
 use proxlift::image::io::{self, Depth, Picture};
-use proxlift::image::noise::add_gaussian;
 use proxlift::{Denoiser, image::Image, model::Model, training::Config};
 use serde_json::{Map, json};
 
@@ -28,27 +28,27 @@ pub fn finish(
 ) -> anyhow::Result<()> {
     let best = outcome.best;
     let path = folder.path(if best.is_some() { MODEL } else { LAST });
-    let network = Denoiser::from(Model::load(&path)?.network);
-    let variation = Denoiser::total_variation().sigma(config.sigma);
-    let trained = data.score_test(&network, config.sigma)?;
-    let means = |denoiser: &Denoiser| data.score_test(denoiser, config.sigma).map(|s| s.means());
+    let network = Denoiser::from(Model::load(&path)?);
+    let (variation, test) = (Denoiser::total_variation(), data.test());
+    let trained = test.score(&network)?;
+    let spread = trained.psnr;
     let rows = [
-        ("noisy", trained.noisy_means()),
-        ("total variation", means(&variation)?),
-        ("best (built in)", means(&Denoiser::best().sigma(config.sigma))?),
-        ("network", trained.means()),
+        ("noisy", test.score_noisy()?),
+        ("total variation", test.score(&variation)?),
+        ("best (built in)", test.score(&Denoiser::best())?),
+        ("network", trained),
     ];
 
-    io::write(folder.path(SHEET), &Picture::new(sheet(&network, data, config.sigma)?, Depth::Eight))?;
+    io::write(folder.path(SHEET), &Picture::new(sheet(&network, test)?, Depth::Eight))?;
     let history = folder.history()?;
-    let level = data.validation.score(&variation)?.0;
+    let level = data.validation.score(&variation)?.psnr.mean;
     folder.write(PLOT, course(config, &history, level, outcome).as_bytes())?;
 
     let last = history.last().map(|entry| entry.record.clone()).unwrap_or_default();
-    let scores = rows.iter().map(|(name, (psnr, ssim))| {
-        (name.replace(' ', "_").replace(['(', ')'], ""), json!({"psnr": psnr, "ssim": ssim}))
+    let scores = rows.iter().map(|(name, scores)| {
+        let name = name.replace(' ', "_").replace(['(', ')'], "");
+        (name, json!({"psnr": scores.psnr.mean, "ssim": scores.ssim}))
     });
-    let spread = trained.summary(|s| Some(s.psnr));
     let result = json!({
         "folder": folder.root(),
         "model": path,
@@ -68,10 +68,12 @@ pub fn finish(
         output::json(&result)?;
     } else {
         let which = best.map_or(String::new(), |(_, epoch)| format!(", network of epoch {epoch}"));
-        output::line(format_args!("On {}, sigma {:.4}{which}:", data.test_described, config.sigma))?;
+        let sigma = test.sigma().map_or(String::new(), |sigma| format!(", sigma {sigma:.4}"));
+        output::line(format_args!("On {}{sigma}{which}:", data.test_described))?;
         output::line(format_args!("{:<16} {:>10} {:>10}", "", "PSNR (dB)", "SSIM"))?;
-        for (name, (psnr, ssim)) in rows {
-            output::line(format_args!("{name:<16} {psnr:>10.2} {ssim:>10.4}"))?;
+        for (name, TrialScores { psnr, ssim }) in &rows {
+            let ssim = ssim.map_or("-".into(), |ssim| format!("{ssim:.4}"));
+            output::line(format_args!("{name:<16} {:>10.2} {ssim:>10}", psnr.mean))?;
         }
     }
     let [sheet, plot] = [SHEET, PLOT].map(|name| folder.path(name));
@@ -80,7 +82,7 @@ pub fn finish(
     output::note(format_args!("pictures  {} (clean, noisy, denoised)", sheet.display()));
     output::note(format_args!("course    {}", plot.display()));
     output::note(format_args!("use it    proxlift denoise PHOTO --model {}", path.display()));
-    let behind = rows[2].1.0 - rows[3].1.0;
+    let behind = rows[2].1.psnr.mean - rows[3].1.psnr.mean;
     if behind > 0.0 {
         output::note(format_args!(
             "next      the built-in model is {behind:.2} dB better; to adapt it to your own pictures:\n          \
@@ -116,16 +118,13 @@ fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> 
 }
 
 /// Clean, noisy and denoised, side by side; a row for each picture.
-fn sheet(denoiser: &Denoiser, data: &Data, sigma: f64) -> proxlift::Result<Image> {
-    let rows = data.test.images().iter().take(ROWS).enumerate();
-    let rows = rows.map(|(i, image)| {
-        let clean = image.centre(SIDE);
-        let noisy = add_gaussian(&clean, sigma as f32, TEST_SEED, i as u64)?;
-        let denoised = denoiser.denoise(&noisy)?;
-        Ok([clean, noisy, denoised])
-    });
+fn sheet(denoiser: &Denoiser, test: &Trial) -> proxlift::Result<Image> {
+    let denoiser = test.set(denoiser.clone());
+    let rows = test.clean.iter().zip(&test.noisy).take(ROWS);
+    let rows =
+        rows.map(|(clean, noisy)| Ok([clean, noisy, &denoiser.denoise(noisy)?].map(|i| i.centre(SIDE))));
     let rows = rows.collect::<proxlift::Result<Vec<_>>>()?;
-    let channels = data.test.channels().count();
+    let channels = rows[0][0].channels();
     let cell = rows.iter().map(|row| row[0].width()).max().unwrap_or(0);
     let width = 3 * cell + 2 * GAP;
     let height = rows.iter().map(|row| row[0].height() + GAP).sum::<usize>().saturating_sub(GAP);

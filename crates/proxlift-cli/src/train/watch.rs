@@ -54,21 +54,22 @@ impl<'a> Watch<'a> {
         if !epoch.is_multiple_of(self.config.evaluate_every) && epoch != self.config.plan.epochs {
             return Ok((None, None));
         }
-        let (psnr, ssim) = self.data.validation.score(&Denoiser::from(network.clone()))?;
+        let scores = self.data.validation.score(&Denoiser::from(self.model(network, epoch)))?;
+        let psnr = scores.psnr.mean;
         self.psnr = Some(psnr);
         if self.best.is_none_or(|(best, _)| psnr > best) {
             self.best = Some((psnr, epoch));
             self.model(network, epoch).save(self.folder.path(MODEL))?;
         }
-        Ok((Some(psnr), ssim))
+        Ok((Some(psnr), scores.ssim))
     }
 
-    fn test(&self, epoch: usize, network: &Network<f32>) -> Result<Option<(f64, f64)>> {
+    fn test(&self, epoch: usize, network: &Network<f32>) -> Result<(Option<f64>, Option<f64>)> {
         if !self.config.settings.test_every.is_some_and(|every| epoch.is_multiple_of(every)) {
-            return Ok(None);
+            return Ok((None, None));
         }
-        let scores = self.data.score_test(&Denoiser::from(network.clone()), self.config.sigma)?;
-        Ok(Some(scores.means()))
+        let scores = self.data.test().score(&Denoiser::from(self.model(network, epoch)))?;
+        Ok((Some(scores.psnr.mean), scores.ssim))
     }
 }
 
@@ -85,7 +86,7 @@ impl Observer for Watch<'_> {
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, _: &dyn Trainer) -> Result<Go> {
         let (psnr, ssim) = self.score(record.epoch, network)?;
-        let (test_psnr, test_ssim) = self.test(record.epoch, network)?.unzip();
+        let (test_psnr, test_ssim) = self.test(record.epoch, network)?;
         self.folder.append(&Entry { record: record.clone(), psnr, ssim, test_psnr, test_ssim })?;
         let last = record.epoch == self.config.plan.epochs;
         let stop = !last && (interrupt::asked() || self.stop_after.is_some_and(|most| record.epoch >= most));

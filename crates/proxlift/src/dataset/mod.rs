@@ -4,11 +4,13 @@
 
 mod batches;
 mod folder;
+mod pairs;
 mod patches;
 mod set;
 pub mod synthetic;
 
 pub use batches::{Batches, Order};
 pub use folder::images_below;
+pub use pairs::Pairs;
 pub use patches::{PatchNoise, PatchSpec, Patches, Visit};
 pub use set::ImageSet;

@@ -1,9 +1,9 @@
 //! Random patches with noise.
 
-use super::ImageSet;
+use super::{ImageSet, Pairs};
 use crate::image::noise::{CameraNoise, add_gaussian_in_place, check_sigma, middle_level};
-use crate::image::{Channels, Image, symmetry::Symmetry};
-use crate::random::{Purpose, below, stream};
+use crate::image::{Channels, Image, enlarge, symmetry::Symmetry};
+use crate::random::{Purpose, below, stream, unit};
 use crate::{Result, named::named};
 use rand_chacha::rand_core::Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -26,7 +26,8 @@ pub struct PatchSpec {
     /// scale with the noise. Without it every patch has its own contrast.
     pub levels: Option<[f32; 2]>,
     /// Which noise is added. With that of a [camera](CameraNoise), patches are brought to the contrast at which its
-    /// [`middle_level`] is about `sigma`.
+    /// [`middle_level`] is about `sigma`. With one's own, the images are noisy themselves, of the level `sigma`, and the
+    /// network learns from two versions of each that have still more noise; or they come in [`Pairs`].
     pub noise: PatchNoise,
     /// Places, symmetries and noise all follow from it.
     pub seed: u64,
@@ -39,6 +40,8 @@ named! {
         White = "white",
         /// That of a camera, another one for each patch: correlated, stronger where it is bright, through JPEG. Colour only.
         Camera = "camera",
+        /// That of one's own noisy pictures.
+        Own = "own",
     }
 }
 
@@ -46,6 +49,8 @@ named! {
 #[derive(Clone, Debug)]
 pub struct Patches {
     set: Arc<ImageSet>,
+    /// The noisy versions of the set's images, where they are given.
+    noisy: Option<Arc<ImageSet>>,
     spec: PatchSpec,
     /// The images that are large enough.
     usable: Vec<usize>,
@@ -84,7 +89,16 @@ impl Patches {
             let small = set.len() - usable.len();
             tracing::warn!("{small} images are smaller than {0} x {0} pixels and give no patches", spec.size);
         }
-        Ok(Self { set, spec, usable })
+        Ok(Self { set, noisy: None, spec, usable })
+    }
+
+    /// The patches of pairs, whose noise should have the level `spec.sigma`: see [`Pairs::standard`].
+    ///
+    /// # Errors
+    /// As [`Patches::new`].
+    pub fn of_pairs(pairs: Pairs, spec: PatchSpec) -> Result<Self> {
+        let spec = PatchSpec { noise: PatchNoise::Own, levels: None, ..spec };
+        Ok(Self { noisy: Some(Arc::new(pairs.noisy)), ..Self::new(Arc::new(pairs.partners), spec)? })
     }
 
     /// The first `count` of these patches, at least one.
@@ -154,25 +168,47 @@ impl Patches {
         assert_eq!(z.len(), x.len(), "the buffer for noisy patches has the wrong size");
         x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(indices).for_each(
             |((x, z), &i)| {
-                self.cut(i, visit.place, x);
+                self.cut(&self.set, i, visit.place, x);
                 let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
-                if self.spec.noise == PatchNoise::Camera {
-                    return self.photograph(&mut rng, x, z);
+                match (self.spec.noise, &self.noisy) {
+                    (PatchNoise::White, _) => self.add_white(&mut rng, x, z),
+                    (PatchNoise::Camera, _) => self.photograph(&mut rng, x, z),
+                    (PatchNoise::Own, Some(noisy)) => self.cut(noisy, i, visit.place, z),
+                    (PatchNoise::Own, None) => self.recorrupt(&mut rng, x, z),
                 }
-                if let Some(levels) = self.spec.levels {
-                    let contrast = self.spec.sigma / level(&mut rng, levels);
-                    x.iter_mut().for_each(|x| *x *= contrast);
-                }
-                z.copy_from_slice(x);
-                add_gaussian_in_place(&mut rng, self.spec.sigma, z);
             },
         );
+    }
+
+    fn add_white(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
+        if let Some(levels) = self.spec.levels {
+            let contrast = self.spec.sigma / level(rng, levels);
+            x.iter_mut().for_each(|x| *x *= contrast);
+        }
+        z.copy_from_slice(x);
+        add_gaussian_in_place(rng, self.spec.sigma, z);
+    }
+
+    /// Two versions of `x`, which is noisy itself, with independent noise: `z` for the network, whose noise gets the level
+    /// `sigma`, and `x` as its target. With noise of variance `s^2` in `y` and more of it, `n`, those are `y + t n` and
+    /// `y - n / t` (T. Pang, H. Zheng, Y. Quan, H. Ji, "Recorrupted-to-Recorrupted: unsupervised deep learning for image
+    /// denoising", CVPR 2021).
+    fn recorrupt(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
+        let contrast = (1.0 + RECORRUPTION * RECORRUPTION).sqrt().recip();
+        for (x, z) in x.iter_mut().zip(z) {
+            let normal: f32 = StandardNormal.sample(rng);
+            let (y, n) = (*x * contrast, self.spec.sigma * contrast * normal);
+            *z = y + RECORRUPTION * n;
+            *x = y - n / RECORRUPTION;
+        }
     }
 
     /// A camera's picture `z` of `x`, both at the contrast at which the noise has about the level `sigma`. A user's level is
     /// an estimate, and one for a picture in which the noise varies: so it varies here.
     fn photograph(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
         let size = self.spec.size;
+        let factor = enlargement(rng);
+        x.chunks_exact_mut(size * size).for_each(|plane| enlarge(plane, (size, size), factor));
         z.copy_from_slice(x);
         CameraNoise::draw(rng).add(rng, (size, size), z);
         let noise: Vec<f32> = z.iter().zip(&*x).map(|(z, x)| z - x).collect();
@@ -182,9 +218,9 @@ impl Patches {
         x.iter_mut().chain(z).for_each(|v| *v *= contrast);
     }
 
-    /// Cuts patch `i` out.
-    fn cut(&self, i: usize, draw: u64, x: &mut [f32]) {
-        let image = &self.set.images()[self.usable[i % self.usable.len()]];
+    /// Cuts patch `i` out of the set, or of the noisy versions.
+    fn cut(&self, set: &ImageSet, i: usize, draw: u64, x: &mut [f32]) {
+        let image = &set.images()[self.usable[i % self.usable.len()]];
         let size = self.spec.size;
         let mut rng = stream(self.spec.seed, Purpose::PatchPlace, draw, i as u64);
         let top = below(&mut rng, image.height() - size + 1);
@@ -198,8 +234,17 @@ impl Patches {
 
 /// Noise of a camera counts as this level at least: half a grey level of 8 bits.
 const LEAST_LEVEL: f32 = 0.5 / 255.0;
+/// The most that pictures are enlarged by, beside 1.
+const MOST_ENLARGED: f32 = 1.5;
+/// The noise that is added to a picture that is noisy itself, as a share of its own.
+const RECORRUPTION: f32 = 0.5;
 /// How far a level is off, as the standard deviation of its logarithm.
 const LEVEL_ERROR: f32 = 0.25;
+
+/// What a picture is enlarged by, so that it is as little sharp as those of cameras: by nothing in every third.
+fn enlargement(rng: &mut impl Rng) -> f32 {
+    1.0 + MOST_ENLARGED * (1.5 * unit(rng) - 0.5).max(0.0)
+}
 
 /// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-EQUALISER` (trained networks on
 /// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in grey, 0.7 to 0.8 in colour).

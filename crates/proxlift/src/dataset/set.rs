@@ -77,6 +77,11 @@ impl ImageSet {
         Ok(Self { channels, images, names, skipped: Vec::new() })
     }
 
+    /// The same set with other images in the place of each.
+    pub(super) fn with_images(&self, images: Vec<Image>) -> Self {
+        Self { channels: self.channels, images, names: self.names.clone(), skipped: vec![] }
+    }
+
     /// `count` procedural images of `size` x `size` pixels to train on: see [`synthetic::dead_leaves`].
     pub fn embedded_train(count: usize, size: usize, channels: Channels, seed: u64) -> Result<Self> {
         Self::embedded(Purpose::SyntheticTrain, count, size, channels, seed)

@@ -5,6 +5,7 @@
 //! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
 
 use super::{noise::Noise, variation};
+use crate::dataset::PatchNoise;
 use crate::model::{BuiltIn, Model};
 use crate::noise::NoiseKind;
 use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
@@ -47,10 +48,11 @@ impl Method {
         }
     }
 
-    /// The level of white noise to denoise for.
-    pub fn level(&self, noise: &Noise) -> f64 {
+    /// The level to denoise for.
+    pub fn level(&self, channels: Channels, noise: &Noise) -> f64 {
+        let for_white = self.model(channels).is_none_or(|model| model.noise == PatchNoise::White);
         match &noise.model {
-            Some(model) if model.kind == NoiseKind::Camera => CAMERA * noise.sigma,
+            Some(model) if model.kind == NoiseKind::Camera && for_white => CAMERA * noise.sigma,
             _ => noise.sigma,
         }
     }

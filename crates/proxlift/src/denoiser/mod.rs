@@ -25,23 +25,25 @@ mod noise;
 mod pixels;
 mod prepared;
 mod stabiliser;
+mod standard;
 mod variation;
 
 pub use noise::Noise;
 pub use prepared::{Prepared, Progress};
 pub use stabiliser::Counts;
+pub use standard::Standard;
 
-use crate::engine::{SharedEngine, standard};
+use crate::dataset::PatchNoise;
+use crate::engine::SharedEngine;
 use crate::image::io::{Depth, Raster};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
 use crate::noise::NoiseKind;
-use crate::{Result, network::Network};
+use crate::{Result, engine, network::Network};
 use method::Method;
 use pixels::Pixels;
 use rayon::prelude::*;
-use stabiliser::Stabiliser;
 use std::sync::Arc;
 
 /// Removes noise from pictures: a trained network, or total variation.
@@ -83,7 +85,7 @@ impl From<Method> for Denoiser {
             counts: Counts::default(),
             strength: 1.0,
             clip: false,
-            engine: standard(),
+            engine: engine::standard(),
         }
     }
 }
@@ -106,7 +108,7 @@ impl From<Model> for Denoiser {
 impl From<Network<f32>> for Denoiser {
     /// A network as it is, whatever it was trained for.
     fn from(network: Network<f32>) -> Self {
-        Model { network, sigma: 0.0, provenance: Provenance::new() }.into()
+        Model { network, sigma: 0.0, noise: PatchNoise::White, provenance: Provenance::new() }.into()
     }
 }
 
@@ -280,26 +282,19 @@ impl Denoiser {
             _ if self.method.follows_noise() => {
                 let sample = noise::sample(picture);
                 let found = Noise::estimate(&sample, white_is_one, self.kind);
-                stabiliser = self.stabiliser(&found, &sample, picture.unit())?;
+                stabiliser =
+                    standard::stabiliser(found.model.as_ref(), self.counts, &sample, picture.unit())?;
                 noise = Some(found);
             }
             _ => {}
         }
         let sigma = match (&stabiliser, &noise) {
             (Some(stabiliser), _) => Some(stabiliser.sigma()),
-            (None, Some(noise)) => Some(self.method.level(noise)),
+            (None, Some(noise)) => Some(self.method.level(channels, noise)),
             (None, None) => None,
         };
         let work = self.method.work(channels, self.strength, sigma)?;
         Ok(Prepared { work, stabiliser, clip: self.clip, noise, engine: &*self.engine })
-    }
-
-    /// What makes counts as noisy everywhere, if the noise is that of counts.
-    fn stabiliser(&self, noise: &Noise, sample: &Image, unit: f64) -> Result<Option<Stabiliser>> {
-        let Some(model) = noise.model.as_ref().filter(|model| model.is_counted()) else { return Ok(None) };
-        let transforms =
-            model.variances.iter().map(|variance| self.counts.transform(unit, variance.a, variance.b));
-        Ok(Some(Stabiliser::new(transforms.collect::<Result<_>>()?, sample)))
     }
 
     fn given(&self) -> Option<f64> {

@@ -19,6 +19,8 @@ pub struct Noise {
     pub faint: bool,
     /// Whether white is 1, as in all pictures but float ones.
     white_is_one: bool,
+    /// How far black and white are apart.
+    pub(super) range: f64,
 }
 
 /// Noise below this share of the picture's range is faint.
@@ -30,14 +32,14 @@ pub(super) const BAND: usize = 64;
 
 impl Noise {
     pub(super) fn given(sigma: f64, white_is_one: bool) -> Self {
-        Self { sigma, model: None, faint: false, white_is_one }
+        Self { sigma, model: None, faint: false, white_is_one, range: 1.0 }
     }
 
     pub(super) fn estimate(sample: &Image, white_is_one: bool, kind: Option<NoiseKind>) -> Self {
         let range = if white_is_one { 1.0 } else { range(sample) };
         let model = NoiseModel::of_kind(sample, range, kind);
         let faint = model.sigma <= FAINT * range && !model.is_counted();
-        Self { sigma: model.sigma, model: Some(model), faint, white_is_one }
+        Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range }
     }
 
     /// A level for people.

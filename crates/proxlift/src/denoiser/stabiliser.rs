@@ -36,6 +36,11 @@ impl Stabiliser {
         self.map(image, |transform, v| transform.inverse(self.least + self.range * v))
     }
 
+    /// What clean values become on average when noise is added to them.
+    pub fn expected(&self, image: Image) -> Image {
+        self.map(image, |transform, v| (transform.expected(v) - self.least) / self.range)
+    }
+
     fn map(&self, mut image: Image, f: impl Fn(&Anscombe, f64) -> f64) -> Image {
         let pixels = image.pixels();
         for (plane, transform) in image.data_mut().chunks_exact_mut(pixels).zip(&self.channels) {

@@ -4,8 +4,10 @@
 //! in `[0, 1]`, never clipped on the way.
 
 mod buffer;
+mod enlarge;
 pub mod io;
 pub mod noise;
 pub mod symmetry;
 
 pub use buffer::{Channels, Image};
+pub use enlarge::enlarge;

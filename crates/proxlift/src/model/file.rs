@@ -4,8 +4,10 @@
 //! the paper's network, 3 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
+//! The `noise` is there if it was not white.
 
 use super::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
+use crate::dataset::PatchNoise;
 use crate::{Error, Result, image::io::write_atomically, image::noise::check_sigma, network::Network};
 use safetensors::{Dtype, SafeTensors};
 use std::io::{Read, Write};
@@ -27,6 +29,8 @@ pub struct Model {
     pub network: Network<f32>,
     /// The noise level that the network was trained for.
     pub sigma: f64,
+    /// The noise that it was trained for.
+    pub noise: PatchNoise,
     /// Where it comes from.
     pub provenance: Provenance,
 }
@@ -70,6 +74,9 @@ impl Model {
             ("sigma".to_string(), self.sigma.to_string()),
             ("provenance".to_string(), serde_json::json!(self.provenance).to_string()),
         ]);
+        if self.noise != PatchNoise::White {
+            metadata.insert("noise".to_string(), serde_json::json!(self.noise).to_string());
+        }
         let tensors = self.network.tensors().into_iter();
         let tensors: Vec<_> =
             tensors.map(|(name, shape, values)| (name, shape, Numbers::Single(values))).collect();
@@ -92,7 +99,8 @@ impl Model {
         let (network, taken) = header.network(|name| tensor(&tensors, name))?;
         refuse!(tensors.len() != taken =>
             "the model holds {} tensors, but its architecture has {taken}", tensors.len());
-        Ok(Self { network, sigma, provenance })
+        let noise = header.optional("noise")?.unwrap_or_default();
+        Ok(Self { network, sigma, noise, provenance })
     }
 }
 

@@ -109,7 +109,7 @@ impl Header {
         value.ok_or_else(|| invalid!("the {} does not say its {name}", self.what))
     }
 
-    fn optional<V: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<V>> {
+    pub(crate) fn optional<V: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<V>> {
         let value = self.text(name).map(serde_json::from_str).transpose();
         value.map_err(|e| invalid!("the {}'s {name} cannot be read: {e}", self.what))
     }

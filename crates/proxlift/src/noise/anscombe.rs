@@ -68,6 +68,19 @@ impl Anscombe {
         self.of_counts((z - self.offset) / self.gain)
     }
 
+    /// What noisy versions of a clean value become on average: [`inverse`](Self::inverse) goes back.
+    pub fn expected(&self, x: f64) -> f64 {
+        let counts = ((x - self.offset) / self.gain).max(0.0);
+        if counts >= TABULATED {
+            let variance = counts + 0.375 + self.variance;
+            return 2.0 * variance.sqrt() - (counts + self.variance) / (4.0 * variance.powf(1.5));
+        }
+        let last = self.means.len() - 1;
+        let place = (counts / TABULATED).sqrt() * last as f64;
+        let i = (place as usize).min(last - 1);
+        self.means[i] + (place - i as f64) * (self.means[i + 1] - self.means[i])
+    }
+
     /// The value whose noisy versions become `d` on average.
     pub fn inverse(&self, d: f64) -> f64 {
         let last = self.means.len() - 1;

@@ -14,7 +14,7 @@ const BLOCKS: usize = 4000;
 /// Bands of frequencies: those of a block whose two numbers add up to at least this, and less than the next.
 const BANDS: [usize; 6] = [1, 3, 5, 7, 9, 15];
 /// The quantiles of full and half size.
-const QUANTILES: [&[f32]; 2] = [&[0.01, 0.05, 0.2, 0.5], &[0.05, 0.3]];
+const QUANTILES: [&[f32]; 2] = [&[0.01, 0.05, 0.15, 0.35, 0.6, 0.85], &[0.05, 0.3, 0.6]];
 /// The least energy that counts, of values where white is 255.
 const LEAST: f32 = 1e-4;
 /// A value that near to black or white was clipped.

@@ -9,6 +9,7 @@ use crate::image::Image;
 use crate::random::{below, unit};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use std::f32::consts::PI;
 
 /// What a camera does to a picture. Values are those where white is 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,21 +43,23 @@ pub enum Demosaicing {
 
 /// Mid-grey in linear light, where the strength of the noise is drawn.
 const MID_GREY: f32 = 0.2;
-/// The least and largest standard deviation of the noise there, in displayed values, before it is smoothed.
-const STRENGTH: [f32; 2] = [3.0 / 255.0, 32.0 / 255.0];
+/// The least and largest standard deviation of the noise there, in displayed values, about, after it was smoothed.
+const STRENGTH: [f32; 2] = [1.5 / 255.0, 24.0 / 255.0];
 
 impl CameraNoise {
     /// A camera at random, with noise from hardly visible to strong.
     pub fn draw(rng: &mut impl Rng) -> Self {
         let mut between = |low: f32, high: f32| low + (high - low) * unit(rng);
-        let displayed = between(STRENGTH[0].ln(), STRENGTH[1].ln()).exp();
+        let luma = between(-0.4, 1.4).max(0.0);
+        let chroma = luma + between(-0.5, 2.5).max(0.0);
+        // A Gaussian of standard deviation s leaves about 1 / (1 + 4 pi s^2) of the variance of white noise.
+        let left = (1.0 + 4.0 * PI * luma * luma).sqrt().recip();
+        let displayed = between(STRENGTH[0].ln(), STRENGTH[1].ln()).exp() / left;
         let linear = displayed / (display(MID_GREY + 0.01) - display(MID_GREY - 0.01)) * 0.02;
         let read = between(0.1, 0.6);
-        let luma = between(-0.3, 1.3).max(0.0);
-        let chroma = luma + between(-0.5, 2.0).max(0.0);
         let colour = between(-0.4, 1.1).clamp(0.0, 1.0);
         let balance = [between(1.3, 2.4), 1.0, between(1.2, 2.2)];
-        let (quality, keeps) = (between(78.0, 99.0) as u8, between(0.0, 1.0) < 0.35);
+        let (quality, keeps) = (between(75.0, 99.0) as u8, between(0.0, 1.0) < 0.35);
         let demosaicing =
             [Demosaicing::None, Demosaicing::Bilinear, Demosaicing::GradientCorrected][below(rng, 3)];
         let jpeg = (!keeps).then(|| (quality, below(rng, 2) == 1));

@@ -1,7 +1,7 @@
 //! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
 
 use super::{Config, Start};
-use crate::dataset::{ImageSet, PatchSpec, Patches};
+use crate::dataset::{ImageSet, Pairs, PatchSpec, Patches};
 use crate::model::{Model, Provenance};
 use crate::{Result, network::Network, training::Trainer};
 use std::sync::Arc;
@@ -55,22 +55,31 @@ impl Config {
         refuse!(images.channels().count() != self.architecture.channels =>
             "the images have {} channels, but the network was made for {}",
             images.channels().count(), self.architecture.channels);
-        let spec = PatchSpec {
+        Patches::new(images.clone(), self.patch_spec(images.len()))
+    }
+
+    /// The patches of pairs, as [`Config::patches`] gives them.
+    pub fn patches_of_pairs(&self, pairs: &Pairs) -> Result<Patches> {
+        Patches::of_pairs(pairs.standard(self.sigma)?, self.patch_spec(pairs.noisy.len()))
+    }
+
+    fn patch_spec(&self, images: usize) -> PatchSpec {
+        PatchSpec {
             size: self.patch,
-            count: self.settings.count.unwrap_or(LEAST_PATCHES.max(images.len())),
+            count: self.settings.count.unwrap_or(LEAST_PATCHES.max(images)),
             augment: self.settings.augment == Some(true),
             sigma: self.sigma as f32,
             levels: self.settings.sigma_range.map(|range| range.map(|level| level as f32)),
             noise: self.settings.noise.unwrap_or_default(),
             seed: self.seed,
-        };
-        Patches::new(images, spec)
+        }
     }
 
     /// The network after `epoch` epochs, as a model.
     pub fn model(&self, mut provenance: Provenance, epoch: usize, network: &Network<f32>) -> Model {
         provenance.insert("epochs".into(), format!("{epoch} of {}", self.plan.epochs));
-        Model { network: network.clone(), sigma: self.sigma, provenance }
+        let noise = self.settings.noise.unwrap_or_default();
+        Model { network: network.clone(), sigma: self.sigma, noise, provenance }
     }
 
     /// Bytes of `u` that are kept for `samples` patches: `n (K - 1) J pixels` floats, if any.

@@ -3,6 +3,7 @@
 use super::relevance::{adapted, check_relevance, without_useless};
 use super::start::{absolute_model, model_to_start_from};
 use super::{FilterConstraint, Method, Settings, StepRule};
+use crate::dataset::PatchNoise;
 use crate::network::{Architecture, Network};
 use crate::training::{Auxiliary, Constraint, Options, Plan};
 use crate::{
@@ -75,6 +76,8 @@ impl Config {
             rate: given.rate.or(search.then_some(StepRule::Grid)),
             from: given.from.as_deref().map(absolute_model).transpose()?,
             data: given.data.as_deref().map(absolute).transpose()?,
+            noisy: given.noisy.as_deref().map(absolute).transpose()?,
+            noise: given.noise.or(given.noisy.is_some().then_some(PatchNoise::Own)),
             test: given.test.as_deref().map(absolute).transpose()?,
             ..given.clone()
         };
@@ -157,7 +160,8 @@ impl Config {
 
     /// A short name for all settings but paths and threads: equal names, equal trainings on equal images.
     pub fn fingerprint(&self) -> String {
-        let settings = Settings { data: None, test: None, threads: None, ..self.settings.clone() };
+        let settings =
+            Settings { data: None, noisy: None, test: None, threads: None, ..self.settings.clone() };
         let text = serde_json::Value::Object(settings.to_map()).to_string();
         // FNV-1a: not to be relied on against malice, but the same everywhere and for ever.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -178,6 +182,11 @@ impl Config {
         let scale = all.step_scale.unwrap_or(1.0);
         refuse!(!(scale > 0.0 && scale <= MOST_STEP_SCALE) =>
             "--step-scale is {scale}, but it must be above zero and at most {MOST_STEP_SCALE}");
+        let noise = all.noise.unwrap_or_default();
+        refuse!((noise == PatchNoise::Own) != all.noisy.is_some() =>
+            "--noise own goes with the folder --noisy of noisy pictures: give both or neither");
+        refuse!(noise != PatchNoise::White && (all.sigma_range.is_some() || all.test.is_some()) =>
+            "--sigma-range and --test are for white noise: leave them out, held-out pictures are scored");
         if let Some([least, most]) = all.sigma_range {
             refuse!(all.bounded == Some(true) =>
                 "--sigma-range changes the contrast of patches, which --bounded holds in [0, 1]: leave one out");

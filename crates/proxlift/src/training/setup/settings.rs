@@ -150,6 +150,9 @@ settings! {
     "Data" {
         /// Folder of clean pictures to train on [default: 1000 built-in pictures].
         data: PathBuf = "DIR",
+        /// Folder of noisy pictures with the same names as those of --data, which may be clean, or noisy in another way.
+        /// Without --data the training has noisy pictures alone.
+        noisy: PathBuf = "DIR",
         /// Folder of clean pictures for the scores at the end [default: 12 built-in pictures].
         test: PathBuf = "DIR",
         /// Noise level, where white is 1.
@@ -157,7 +160,7 @@ settings! {
         /// Range that the noise level of each patch is drawn from, such as 0.02,0.3. Patches are scaled to the contrast at
         /// which their noise has the level --sigma: for a network that is used at all levels in between.
         sigma_range: [f64; 2],
-        /// Noise to train for [default: white].
+        /// Noise to train for [default: white, or own with --noisy].
         noise: PatchNoise,
         /// Side of the square patches.
         patch: usize,

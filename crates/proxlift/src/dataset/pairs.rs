@@ -1,0 +1,109 @@
+//! Pairs of pictures of the same scenes: noisy ones and their partners, which are clean, or noisy in another way.
+
+use super::ImageSet;
+use crate::denoiser::Standard;
+use crate::image::{Channels, Image};
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Noisy pictures and their partners, in the same order, each pair of one size.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// The noisy pictures.
+    pub noisy: ImageSet,
+    /// Pictures of the same scenes: clean, or with other noise of the same kind (Noise2Noise).
+    pub partners: ImageSet,
+}
+
+impl Pairs {
+    /// The pictures below two folders that have the same names, apart from their extensions.
+    ///
+    /// # Errors
+    /// When a picture has no partner or one of another size, or cannot be read.
+    pub fn from_folders(
+        noisy: impl AsRef<Path>,
+        partners: impl AsRef<Path>,
+        channels: Channels,
+    ) -> Result<Self> {
+        let (noisy, partners) = (noisy.as_ref(), partners.as_ref());
+        let sets = [noisy, partners].map(|folder| ImageSet::from_folder(folder, channels));
+        let [noisy_set, partner_set] = sets;
+        let pairs = Self { noisy: noisy_set?, partners: partner_set? };
+        for set in [&pairs.noisy, &pairs.partners] {
+            if let Some((path, reason)) = set.skipped().first() {
+                return Err(Error::file(path, format!("one of a pair cannot be read: {reason}")));
+            }
+        }
+        let names = [by_name(&pairs.noisy, noisy)?, by_name(&pairs.partners, partners)?];
+        for (here, there, folder) in [(0, 1, partners), (1, 0, noisy)] {
+            let alone: Vec<_> =
+                names[here].iter().filter(|(name, _)| !names[there].contains_key(*name)).collect();
+            if let Some((_, path)) = alone.first() {
+                let (count, all) = (alone.len(), names[here].len());
+                return Err(Error::file(
+                    path,
+                    format!(
+                        "no picture of that name is in {}: {count} of {all} lack a partner",
+                        folder.display()
+                    ),
+                ));
+            }
+        }
+        pairs.check()?;
+        Ok(pairs)
+    }
+
+    fn check(&self) -> Result<()> {
+        for i in 0..self.noisy.len() {
+            let [one, other] = [&self.noisy, &self.partners].map(|set| &set.images()[i]);
+            let ((_, h, w), (_, y, x)) = (one.shape(), other.shape());
+            if (h, w) != (y, x) {
+                return Err(Error::file(
+                    &self.noisy.names()[i],
+                    format!("this picture is {w} x {h} pixels, but its partner is {x} x {y}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every `every`-th pair for validation: `(rest, held out)`.
+    ///
+    /// # Errors
+    /// As [`ImageSet::hold_out`].
+    pub fn hold_out(self, every: usize) -> Result<(Self, Self)> {
+        let ((noisy, held_noisy), (partners, held)) =
+            (self.noisy.hold_out(every)?, self.partners.hold_out(every)?);
+        Ok((Self { noisy, partners }, Self { noisy: held_noisy, partners: held }))
+    }
+
+    /// All pairs at the contrast at which the noise has the level `sigma`: see [`Standard`].
+    ///
+    /// # Errors
+    /// When a picture cannot be brought to it.
+    pub fn standard(&self, sigma: f64) -> Result<Self> {
+        let images = self.noisy.images().par_iter().zip(self.partners.images());
+        let images: Result<Vec<(Image, Image)>> = images
+            .map(|(noisy, partner)| {
+                let standard = Standard::of(noisy, sigma)?;
+                Ok((standard.noisy(noisy.clone()), standard.partner(partner.clone())))
+            })
+            .collect();
+        let (noisy, partners): (Vec<_>, Vec<_>) = images?.into_iter().unzip();
+        Ok(Self { noisy: self.noisy.with_images(noisy), partners: self.partners.with_images(partners) })
+    }
+}
+
+/// The paths of a set by their names below its folder, without extensions.
+fn by_name<'a>(set: &'a ImageSet, folder: &Path) -> Result<BTreeMap<PathBuf, &'a PathBuf>> {
+    let mut names = BTreeMap::new();
+    for path in set.names() {
+        let name = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+        if let Some(other) = names.insert(name, path) {
+            return Err(Error::file(path, format!("{} has the same name", other.display())));
+        }
+    }
+    Ok(names)
+}
