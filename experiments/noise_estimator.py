@@ -1,7 +1,7 @@
 """Trains the estimator of noise levels and writes its weights.
 
-    cargo run --release --example noise_features -- grey.csv grey 8 FOLDER...
-    cargo run --release --example noise_features -- colour.csv colour 8 FOLDER...
+    cargo run --release --example noise_features -- grey.csv grey 12 FOLDER... NOISY=CLEAN
+    cargo run --release --example noise_features -- colour.csv colour 12 FOLDER... NOISY=CLEAN
     python experiments/noise_estimator.py grey.csv colour.csv crates/proxlift/models/noise.safetensors
 
 Every tenth picture is held out, and the error on those is printed. Needs numpy and safetensors.
@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 HIDDEN = (48, 24)
 LEAST = 0.3  # no picture is told to have less noise than this, where white is 255
 EPOCHS, BATCH, RATE, DECAY = 120, 64, 2e-3, 1e-4
+REAL, REAL_WEIGHT = 3, 6  # rows of real photographs, which are few, come that many times
 
 
 def forward(weights, x):
@@ -54,7 +55,8 @@ def train(path, channels):
     ]
     weights[-1][1] = y[~held].mean(0)
     moments = [[[np.zeros_like(p), np.zeros_like(p)] for p in layer] for layer in weights]
-    train = np.flatnonzero(~held)
+    train = np.repeat(np.arange(len(table)), np.where(kind == REAL, REAL_WEIGHT, 1))
+    train = train[~held[train]]
     steps, step = EPOCHS * (len(train) // BATCH), 0
     for epoch in range(EPOCHS):
         for batch in np.array_split(rng.permutation(train), len(train) // BATCH):
@@ -74,8 +76,10 @@ def train(path, channels):
     weights[0][1] = weights[0][1] - weights[0][0] @ (mean / deviation)
     weights[0][0] = weights[0][0] / deviation
     estimate = forward(weights, table[:, first:])[-1]
-    for k, name in enumerate(("none", "white", "camera")):
+    for k, name in enumerate(("none", "white", "camera", "real")):
         at = held & (kind == k)
+        if not at.any():
+            continue
         off = (estimate - y)[at].mean(1)
         print(f"{name:7} {at.sum():5} held out: bias {off.mean():+.3f}, deviation {off.std():.3f} of the logarithm;"
               f" 90 % of the estimates below {np.exp(np.quantile(estimate[at].mean(1), 0.9)):.2f}/255")

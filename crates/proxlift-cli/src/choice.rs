@@ -6,8 +6,8 @@ use proxlift::{Denoiser, Result, model::BuiltIn};
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]
 pub struct Choice {
-    /// A trained network: `best` or `small` (built in; small is faster), or a file written by `proxlift train`
-    /// [default: best]
+    /// A trained network: `best`, `small` or `photo` (built in; small is faster, photo for the noise of cameras), or a file
+    /// written by `proxlift train` [default: best, or photo where that suits the picture]
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "method")]
     model: Option<String>,
     /// A classical method instead of a network: total variation (Rudin, Osher, Fatemi 1992), isotropic, over all

@@ -228,7 +228,7 @@ impl Job<'_> {
             "sigma": ready.noise.as_ref().map(|noise| noise.sigma),
             "noise": ready.noise.as_ref().and_then(|noise| noise.model.as_ref()),
             "estimated": ready.noise.as_ref().is_some_and(|noise| noise.model.is_some()),
-            "model": self.arguments.choice.name(),
+            "model": ready.built_in.map_or(self.arguments.choice.name(), |model| model.name()),
             "seconds": seconds,
         });
         let done = Done { pixels: raster.pixels(), noise: ready.noise.clone(), facts };

@@ -49,7 +49,14 @@ fn line(image: &Image, real: Option<&Image>, grey: bool, picture: usize, draw: u
         (below(&mut rng, image.height() - height + 1), below(&mut rng, image.width() - width + 1));
     let mut clean = image.crop(top..top + height, left..left + width);
     let (kind, noisy) = match (real, below(&mut rng, 20)) {
-        (Some(real), _) => (3, real.crop(top..top + height, left..left + width)),
+        (Some(real), kind) => {
+            let noisy = real.crop(top..top + height, left..left + width);
+            // People make photographs smaller.
+            if kind < 6 {
+                clean = half(&clean);
+            }
+            (3, if kind < 6 { half(&noisy) } else { noisy })
+        }
         (None, kind) => {
             let factor = 1.0 + 1.5 * (1.5 * unit(&mut rng) - 0.5).max(0.0);
             clean
@@ -77,11 +84,27 @@ fn line(image: &Image, real: Option<&Image>, grey: bool, picture: usize, draw: u
         }
     };
     let (clean, noisy) = if grey { (clean.to_grey(), noisy.to_grey()) } else { (clean, noisy) };
+    let (height, width) = (clean.height(), clean.width());
     let pixels = height * width;
     let noise: Vec<f32> = noisy.data().iter().zip(clean.data()).map(|(z, x)| 255.0 * (z - x)).collect();
     let levels = noise.chunks_exact(pixels).map(|plane| middle_level(plane, (height, width)));
     let numbers = levels.chain(estimator_features(&noisy)?).map(|v| format!("{v:.4}"));
     Some(format!("{kind},{picture},{}", numbers.collect::<Vec<_>>().join(",")))
+}
+
+/// Half the size: the means of four pixels, in 8 bits.
+fn half(image: &Image) -> Image {
+    let (channels, height, width) = image.shape();
+    let mut half = Image::zeros(channels, height / 2, width / 2).expect("a picture has pixels");
+    for (i, v) in half.data_mut().iter_mut().enumerate() {
+        let (c, y, x) = (i / (width / 2) / (height / 2), i / (width / 2) % (height / 2), i % (width / 2));
+        let sum: f32 = [(0, 0), (0, 1), (1, 0), (1, 1)]
+            .map(|(dy, dx)| image.plane(c)[(2 * y + dy) * width + 2 * x + dx])
+            .iter()
+            .sum();
+        *v = (255.0 * sum / 4.0).round() / 255.0;
+    }
+    half
 }
 
 /// A page on a screen: boxes of one colour each, and lines of text.

@@ -39,6 +39,17 @@ impl Method {
         }
     }
 
+    /// What suits the noise: in colour, that of a camera needs another network than white noise does.
+    pub fn suited(&self, channels: Channels, kind: Option<NoiseKind>) -> &Self {
+        static PHOTO: Method = Method::BuiltIn(BuiltIn::Photo);
+        match self {
+            Self::BuiltIn(BuiltIn::Best) if kind == Some(NoiseKind::Camera) && channels == Channels::Rgb => {
+                &PHOTO
+            }
+            other => other,
+        }
+    }
+
     /// Whether it can be adapted to a noise level: not a model that does not know its own, nor a weight that was given.
     pub fn follows_noise(&self) -> bool {
         match self {

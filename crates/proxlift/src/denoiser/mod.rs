@@ -113,7 +113,7 @@ impl From<Network<f32>> for Denoiser {
 }
 
 impl Denoiser {
-    /// The best built-in network.
+    /// The best built-in network for each picture: `photo` for colour pictures with the noise of a camera, else `best`.
     pub fn best() -> Self {
         BuiltIn::Best.into()
     }
@@ -207,6 +207,9 @@ impl Denoiser {
     /// Fails when a number is negative or not finite, or a level was given for a network that does not know its own.
     pub fn check(&self) -> Result<()> {
         self.given().map_or(Ok(()), check_sigma)?;
+        let counted = matches!(self.kind, Some(NoiseKind::Poisson | NoiseKind::PoissonGaussian));
+        refuse!(counted && self.given().is_some() =>
+            "a noise level is for noise that is the same everywhere: give counts their gain and read noise instead");
         self.method.check(self.strength, self.given())
     }
 
@@ -288,13 +291,16 @@ impl Denoiser {
             }
             _ => {}
         }
+        let found = noise.as_ref().and_then(|noise| noise.model.as_ref()).map(|model| model.kind);
+        let method = self.method.suited(channels, found.or(self.kind));
         let sigma = match (&stabiliser, &noise) {
             (Some(stabiliser), _) => Some(stabiliser.sigma()),
-            (None, Some(noise)) => Some(self.method.level(channels, noise)),
+            (None, Some(noise)) => Some(method.level(channels, noise)),
             (None, None) => None,
         };
-        let work = self.method.work(channels, self.strength, sigma)?;
-        Ok(Prepared { work, stabiliser, clip: self.clip, noise, engine: &*self.engine })
+        let work = method.work(channels, self.strength, sigma)?;
+        let built_in = if let Method::BuiltIn(model) = method { Some(*model) } else { None };
+        Ok(Prepared { work, stabiliser, clip: self.clip, noise, built_in, engine: &*self.engine })
     }
 
     fn given(&self) -> Option<f64> {

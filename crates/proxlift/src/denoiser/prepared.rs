@@ -5,6 +5,7 @@
 
 use super::{method::Work, noise::Noise, pixels::Pixels, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
+use crate::model::BuiltIn;
 use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
@@ -19,6 +20,8 @@ pub struct Prepared<'a> {
     /// The level that the picture will be denoised for, unless a network is used as it was trained or total variation
     /// has a weight of its own.
     pub noise: Option<Noise>,
+    /// The built-in model that denoises it, if one does.
+    pub built_in: Option<BuiltIn>,
     pub(super) engine: &'a dyn Engine<f32>,
 }
 

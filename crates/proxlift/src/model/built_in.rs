@@ -1,6 +1,6 @@
 //! Built-in models: nothing has to be downloaded to denoise.
 //!
-//! Each comes in two versions, for grey and for colour pictures. They are the files of `crates/proxlift/models`, as
+//! Each comes in two versions, for grey and for colour pictures, but `photo`, which is for colour alone. They are the files of `crates/proxlift/models`, as
 //! `proxlift train` wrote them; their provenance says how.
 
 use crate::{Error, Result, image::Channels, model::Model};
@@ -21,17 +21,20 @@ pub enum BuiltIn {
     Small,
     /// The highest quality.
     Best,
+    /// For the noise that cameras leave in photographs, in colour; for grey pictures it is [`BuiltIn::Best`].
+    Photo,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Small, Self::Best];
+    pub const ALL: [Self; 3] = [Self::Small, Self::Best, Self::Photo];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Best => "best",
+            Self::Photo => "photo",
         }
     }
 
@@ -45,14 +48,17 @@ impl BuiltIn {
         match (self, channels) {
             (Self::Small, Channels::Grey) => include_bytes!("../../models/grey-small.safetensors"),
             (Self::Small, Channels::Rgb) => include_bytes!("../../models/colour-small.safetensors"),
-            (Self::Best, Channels::Grey) => include_bytes!("../../models/grey-best.safetensors"),
+            (Self::Best | Self::Photo, Channels::Grey) => {
+                include_bytes!("../../models/grey-best.safetensors")
+            }
             (Self::Best, Channels::Rgb) => include_bytes!("../../models/colour-best.safetensors"),
+            (Self::Photo, Channels::Rgb) => include_bytes!("../../models/colour-photo.safetensors"),
         }
     }
 
     /// The model for pictures with these channels, read when it is first asked for.
     pub fn model(self, channels: Channels) -> &'static Model {
-        static MODELS: [OnceLock<Model>; 4] = [const { OnceLock::new() }; 4];
+        static MODELS: [OnceLock<Model>; 6] = [const { OnceLock::new() }; 6];
         let model = &MODELS[2 * self as usize + usize::from(channels == Channels::Rgb)];
         model.get_or_init(|| {
             Model::from_bytes(self.bytes(channels)).expect("a test reads all built-in models")
@@ -66,7 +72,7 @@ impl Model {
     /// ```
     /// use proxlift::{image::Channels, model::Model};
     /// assert_eq!(Model::open("small", Channels::Rgb)?.network.architecture().channels, 3);
-    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small and best"));
+    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best and photo"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```
     pub fn open(name: &str, channels: Channels) -> Result<Self> {
@@ -74,7 +80,7 @@ impl Model {
             return Ok(built_in.model(channels).clone());
         }
         if !Path::new(name).exists() {
-            let names = BuiltIn::ALL.map(BuiltIn::name).join(" and ");
+            let names = BuiltIn::ALL.map(BuiltIn::name).join(", ").replace(", photo", " and photo");
             let reason = format!(
                 "there is no such file, and no built-in model of that name; the built-in ones are {names}"
             );
