@@ -44,6 +44,9 @@ pub struct Arguments {
     /// Replace files that exist
     #[arg(long)]
     overwrite: bool,
+    /// Let the denoiser find the noise in each picture instead of telling it the level, as `proxlift denoise` does
+    #[arg(long, conflicts_with = "as_trained")]
+    estimate: bool,
     /// Keep the model's thresholds as trained instead of adapting them to sigma
     #[arg(long, conflicts_with = "method")]
     as_trained: bool,
@@ -106,6 +109,9 @@ fn check(arguments: &Arguments) -> Result<()> {
 impl Arguments {
     /// The denoiser, for noise of level `sigma`; a network as it is, if that was asked for or no level was.
     fn at(&self, denoiser: &Denoiser, sigma: f64) -> Denoiser {
+        if self.estimate {
+            return denoiser.clone();
+        }
         let as_trained = self.as_trained || self.sigma.is_none() && denoiser.is_parallel();
         if as_trained { denoiser.clone().as_trained() } else { denoiser.clone().sigma(sigma) }
     }

@@ -295,6 +295,7 @@ impl Denoiser {
         let method = self.method.suited(channels, found.or(self.kind));
         let sigma = match (&stabiliser, &noise) {
             (Some(stabiliser), _) => Some(stabiliser.sigma()),
+            (None, Some(noise)) if noise.faint && picture.is_rounded() => Some(0.0),
             (None, Some(noise)) => Some(method.level(channels, noise)),
             (None, None) => None,
         };

@@ -26,6 +26,9 @@ pub struct Noise {
 /// Noise below this share of the picture's range is faint.
 const FAINT: f64 = 1.0 / 255.0;
 
+/// Where white is 1, a picture whose values are closer together than this is on another scale.
+const DARK: f64 = 0.2;
+
 /// A larger picture is estimated from bands of rows that have so many pixels in all.
 const MOST_PIXELS: usize = 1 << 24;
 pub(super) const BAND: usize = 64;
@@ -36,7 +39,9 @@ impl Noise {
     }
 
     pub(super) fn estimate(sample: &Image, white_is_one: bool, kind: Option<NoiseKind>) -> Self {
-        let range = if white_is_one { 1.0 } else { range(sample) };
+        let range = range(sample);
+        // Counts may fill a small part of their 16 bits.
+        let range = if white_is_one && range > DARK { 1.0 } else { range };
         let model = NoiseModel::of_kind(sample, range, kind);
         let faint = model.sigma <= FAINT * range && !model.is_counted();
         Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range }

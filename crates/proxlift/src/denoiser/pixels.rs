@@ -4,6 +4,9 @@ use crate::image::io::{Depth, Raster};
 use crate::image::{Channels, Image};
 use std::ops::Range;
 
+/// The unit of 8 bits.
+const EIGHT_BITS: f64 = 1.0 / 255.0;
+
 /// A picture of which rectangles can be had in floats.
 pub(super) trait Pixels {
     /// Grey or RGB.
@@ -12,6 +15,10 @@ pub(super) trait Pixels {
     fn size(&self) -> (usize, usize);
     /// The unit of its file.
     fn unit(&self) -> f64;
+    /// Whether it was rounded to 8 bits, so that noise of less than a grey level is none.
+    fn is_rounded(&self) -> bool {
+        self.unit() == EIGHT_BITS
+    }
     /// A rectangle.
     fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image;
 }
@@ -37,7 +44,7 @@ macro_rules! pixels {
 
 fn unit(raster: &Raster) -> f64 {
     match raster.depth() {
-        Depth::Eight => 1.0 / 255.0,
+        Depth::Eight => EIGHT_BITS,
         Depth::Sixteen => 1.0 / 65_535.0,
         Depth::Float => 1.0,
     }

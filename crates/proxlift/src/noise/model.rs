@@ -73,21 +73,27 @@ impl NoiseModel {
             .chunks_exact(image.pixels())
             .filter_map(|plane| Variance::fit(plane, size))
             .collect();
-        let rises = variances.iter().filter(|variance| variance.b > 0.0).count();
-        let counted = 2 * rises > image.channels();
-        let with_offset = variances.iter().any(|variance| variance.a != 0.0);
-        let kind = kind.unwrap_or(match (counted, with_offset) {
-            (false, _) => NoiseKind::Gaussian,
-            (true, false) => NoiseKind::Poisson,
-            (true, true) => NoiseKind::PoissonGaussian,
+        let middling = image.data().iter().map(|v| f64::from(*v)).sum::<f64>() / image.data().len() as f64;
+        let at_middling = |variances: &[Variance]| -> Vec<f64> {
+            variances.iter().map(|variance| variance.at(middling).sqrt()).collect()
+        };
+        let counts = counts(&variances, image.channels());
+        let plausible = |counts: &Vec<Variance>| root_mean_square(&at_middling(counts)) < TEXTURE * middle;
+        let kind = kind.unwrap_or(match counts.as_ref().filter(|counts| plausible(counts)) {
+            None => NoiseKind::Gaussian,
+            Some(counts) if counts.iter().all(|variance| variance.a == 0.0) => NoiseKind::Poisson,
+            Some(_) => NoiseKind::PoissonGaussian,
         });
-        if kind == NoiseKind::Gaussian || variances.len() < image.channels() {
+        if kind == NoiseKind::Gaussian {
             let sigma = if high > TEXTURE * middle { middle } else { high };
             let levels = vec![sigma; image.channels()];
-            return Self { kind: NoiseKind::Gaussian, sigma, levels, variances, whiteness };
+            return Self { kind, sigma, levels, variances, whiteness };
         }
-        let middling = image.data().iter().map(|v| f64::from(*v)).sum::<f64>() / image.data().len() as f64;
-        let levels: Vec<f64> = variances.iter().map(|variance| variance.at(middling).sqrt()).collect();
+        // Where the variance does not show how it rises, all of it is that of counts.
+        let b = high * high / middling.abs().max(range / 256.0);
+        let alone = Variance { a: 0.0, b, points: Vec::new() };
+        let variances = counts.unwrap_or_else(|| vec![alone; image.channels()]);
+        let levels = at_middling(&variances);
         Self { kind, sigma: root_mean_square(&levels), levels, variances, whiteness }
     }
 
@@ -105,6 +111,20 @@ impl NoiseModel {
         scaled.data_mut().iter_mut().for_each(|v| *v = (*v - least) / range as f32);
         Some(levels(&scaled)?.iter().map(|level| range * level).collect())
     }
+}
+
+/// The variances of all channels, if most of them rise with the intensity; the others are taken for the mean of those.
+fn counts(variances: &[Variance], channels: usize) -> Option<Vec<Variance>> {
+    let rising: Vec<&Variance> = variances.iter().filter(|variance| variance.b > 0.0).collect();
+    if 2 * rising.len() <= channels || variances.len() < channels {
+        return None;
+    }
+    let mean = |f: fn(&Variance) -> f64| rising.iter().map(|v| f(v)).sum::<f64>() / rising.len() as f64;
+    let common = Variance { a: mean(|v| v.a), b: mean(|v| v.b), points: Vec::new() };
+    let of = |v: &Variance| {
+        if v.b > 0.0 { v.clone() } else { Variance { points: v.points.clone(), ..common.clone() } }
+    };
+    Some(variances.iter().map(of).collect())
 }
 
 fn root_mean_square(values: &[f64]) -> f64 {
