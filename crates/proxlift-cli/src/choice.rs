@@ -1,7 +1,9 @@
 //! The flags that choose what removes noise.
 
 use crate::flags::not_negative;
+use proxlift::denoiser::Noise;
 use proxlift::{Denoiser, Result, model::BuiltIn};
+use std::path::Path;
 
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]
@@ -36,5 +38,21 @@ impl Choice {
     /// The model's name or file, or the method's name.
     pub fn name(&self) -> &str {
         self.method.as_deref().or(self.model.as_deref()).unwrap_or(BuiltIn::Best.name())
+    }
+
+    /// A line for a result's metadata: the program, and what a picture with this noise was denoised with. Of a model's
+    /// file only the name, so that the same picture gives the same bytes anywhere.
+    pub fn settings(&self, noise: Option<&Noise>) -> String {
+        let name = Path::new(self.name()).file_name().unwrap_or_default().to_string_lossy();
+        let what = if self.method.is_some() { "method" } else { "model" };
+        let mut line = format!("proxlift {}: {what} {name}", env!("CARGO_PKG_VERSION"));
+        if let Some(noise) = noise {
+            let kind = noise.model.as_ref().map(|model| format!(" {} estimated", model.kind));
+            line += &format!(", noise{} at {noise}", kind.unwrap_or_default());
+        }
+        if let Some(lambda) = self.lambda {
+            line += &format!(", lambda {lambda}");
+        }
+        line + &format!(", strength {}", self.strength)
     }
 }

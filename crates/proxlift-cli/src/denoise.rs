@@ -6,11 +6,11 @@ use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard, tasks};
 use crate::workers::side_by_side;
 use proxlift::denoiser::{Counts, Noise};
-use proxlift::image::io::{self, Depth, Format, Limits, Raster};
+use proxlift::image::io::{self, Depth, Format, Limits, Pages, Raster};
 use proxlift::noise::NoiseKind;
 use proxlift::{Denoiser, Error, Result};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,20 +20,21 @@ use std::time::Instant;
 /// Remove noise from pictures: files, or folders, recursively.
 ///
 /// Without further flags, proxlift estimates the noise level of each picture and adapts a built-in network to it.
-/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped
-/// except where an integer format is written. A grey model of your own takes the channels of a colour picture one by
-/// one.
+/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals, and say with what
+/// settings they were made. Nothing is clipped except where an integer format is written. The pages of a TIFF stack or
+/// a FITS cube are denoised one by one, each for its own noise. A grey model of your own takes the channels of a colour
+/// picture one by one.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("help/denoise.txt").trim_end())]
 pub struct Arguments {
-    /// Pictures (PNG, JPEG, TIFF, WebP), folders of pictures, or - for standard input
+    /// Pictures (PNG, JPEG, TIFF, WebP, PGM, PPM, BMP, FITS), folders of pictures, or - for standard input
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// A file for a single picture, else a folder; - for standard output [default: beside each picture, as
     /// NAME-denoised.EXT; standard output for -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The format on standard output: png, jpg, tif or webp [default: png]
+    /// The format on standard output: png, jpg, tif, webp, pgm, ppm, bmp or fits [default: png; tif for several pages]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<Format>,
     #[command(flatten)]
@@ -54,6 +55,9 @@ pub struct Arguments {
     /// Counts: the standard deviation of the noise at no counts, in values of the file [default: found]
     #[arg(long, value_name = "R", value_parser = not_negative, allow_negative_numbers = true)]
     read_noise: Option<f64>,
+    /// Write a TIFF of 32-bit floats, on the scale of the original: 16-bit counts stay counts, but are not rounded
+    #[arg(long)]
+    float: bool,
     /// Replace files that exist, including the originals if OUT says so
     #[arg(long)]
     overwrite: bool,
@@ -69,8 +73,7 @@ pub struct Arguments {
 const STAGES: usize = 3;
 
 fn format(name: &str) -> std::result::Result<Format, String> {
-    let format = Format::from_path(Path::new(&format!("picture.{name}")));
-    format.ok_or_else(|| "give png, jpg, tif or webp".into())
+    Format::from_name(name).ok_or_else(|| format!("give {}", Format::EXTENSIONS))
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -89,6 +92,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     denoiser.check()?;
     let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
     check_standard_output(arguments, &tasks)?;
+    check_float(arguments, &tasks)?;
     let job = Job { arguments, denoiser, alone: tasks.len() == 1, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
@@ -127,6 +131,21 @@ fn check_standard_output(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
     }))
 }
 
+/// Floats are for TIFF.
+fn check_float(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
+    let is_tiff = |path: &Path| match is_standard(path) {
+        true => arguments.format == Some(Format::Tiff),
+        false => Format::from_path(path) == Some(Format::Tiff),
+    };
+    match tasks.iter().find(|task| arguments.float && !is_tiff(&task.output)) {
+        Some(task) if is_standard(&task.output) => {
+            Err(Error::invalid("--float is for TIFF: add --format tif"))
+        }
+        Some(task) => Err(Error::file(&task.output, "--float is for TIFF: name a file such as -o out.tif")),
+        None => Ok(()),
+    }
+}
+
 struct Job<'a> {
     arguments: &'a Arguments,
     denoiser: Denoiser,
@@ -139,6 +158,8 @@ struct Job<'a> {
 
 struct Done {
     pixels: usize,
+    pages: usize,
+    /// That of the first page.
     noise: Option<Noise>,
     /// For `--json`.
     facts: Value,
@@ -152,6 +173,9 @@ impl Done {
             Some(noise) if noise.faint => format!(
                 "{separator}noise estimated: {noise}: hardly any, so little is changed (--sigma S sets another level)"
             ),
+            Some(noise) if self.pages > 1 => {
+                format!("{separator}{} pages, noise of the first estimated: {noise}", self.pages)
+            }
             Some(noise) => format!("{separator}noise estimated: {noise}"),
         }
     }
@@ -191,17 +215,63 @@ impl Job<'_> {
 
     fn picture(&self, task: &Task) -> anyhow::Result<Done> {
         let input = source(&task.input);
-        let of_input = |e: Error| Error::file(input, e.to_string());
-        let mut raster = output::about(input, || read(&task.input))?;
-        let start = Instant::now();
-        let ready = output::about(input, || self.denoiser.prepare(&raster)).map_err(of_input)?;
-        let mut seconds = start.elapsed().as_secs_f64();
+        let mut pages = output::about(input, || open(&task.input))?;
+        let count = pages.count();
+        let format = self.format(&task.output, count);
+        if count > 1 && !format.has_pages() {
+            let reason =
+                format!("the input has {count} pages, which only TIFF and FITS hold: use -o out.tif");
+            return Err(Error::file(target(&task.output), reason).into());
+        }
+        let bar = (self.alone && count > 1).then(|| Progress::new(count, "denoising pages"));
+        let (mut pixels, mut seconds, mut levels) = (0, 0.0, Vec::new());
+        let mut page = || {
+            let page = output::about(input, || self.page(pages.next_page()?, count, input))?;
+            pixels += page.raster.pixels();
+            seconds += page.seconds;
+            levels.extend(page.noise.as_ref().map(|noise| noise.sigma));
+            bar.iter().for_each(Progress::step);
+            Ok(page)
+        };
+        let first = page()?;
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
+        let (noise, mut first) = (first.noise, Some(first.raster));
+        let mut facts = first.as_ref().map(facts_of).unwrap_or_default();
+        let mut next = |_| first.take().map_or_else(|| Ok(page()?.raster), Ok);
+        output::about(target(&task.output), || self.write(&task.output, format, count, &mut next))?;
+        let mean = (!levels.is_empty()).then(|| levels.iter().sum::<f64>() / levels.len() as f64);
+        facts.extend([
+            ("input".into(), json!(task.input)),
+            ("output".into(), json!(task.output)),
+            ("pages".into(), json!(count)),
+            ("sigma".into(), json!(mean)),
+            ("noise".into(), json!(noise.as_ref().and_then(|noise| noise.model.as_ref()))),
+            ("estimated".into(), json!(noise.as_ref().is_some_and(|noise| noise.model.is_some()))),
+            ("model".into(), json!(self.arguments.choice.name())),
+            ("seconds".into(), json!(seconds)),
+        ]);
+        Ok(Done { pixels, pages: count, noise, facts: facts.into() })
+    }
+
+    /// Denoises one of `count` pages, and notes the settings in it.
+    fn page(&self, mut raster: Raster, count: usize, input: &Path) -> Result<Page> {
+        let of_input = |e: Error| Error::file(input, e.to_string());
+        let start = Instant::now();
+        let ready = self.denoiser.prepare(&raster).map_err(of_input)?;
+        let mut seconds = start.elapsed().as_secs_f64();
+        let white = match raster.depth() {
+            Depth::Eight => 255.0,
+            Depth::Sixteen => 65_535.0,
+            Depth::Float => 1.0,
+        };
+        if self.arguments.float {
+            raster = raster.into_float();
+        }
         let mut bar = None;
         let mut progress = |done, all| {
-            if self.alone {
+            if self.alone && count == 1 {
                 bar.get_or_insert_with(|| Progress::new(all, "denoising")).show(done, String::new());
             }
             ControlFlow::Continue(())
@@ -218,46 +288,59 @@ impl Job<'_> {
             denoise()
         }
         .map_err(of_input)?;
-        let facts = json!({
-            "input": task.input,
-            "output": task.output,
-            "width": raster.width(),
-            "height": raster.height(),
-            "channels": raster.kind().count(),
-            "bits": match raster.depth() { Depth::Eight => 8, Depth::Sixteen => 16, Depth::Float => 32 },
-            "sigma": ready.noise.as_ref().map(|noise| noise.sigma),
-            "noise": ready.noise.as_ref().and_then(|noise| noise.model.as_ref()),
-            "estimated": ready.noise.as_ref().is_some_and(|noise| noise.model.is_some()),
-            "model": self.arguments.choice.name(),
-            "seconds": seconds,
-        });
-        let done = Done { pixels: raster.pixels(), noise: ready.noise.clone(), facts };
-        self.write(&task.output, raster)?;
-        Ok(done)
+        if self.arguments.float {
+            raster.scale(white);
+        }
+        raster.metadata.settings = Some(self.arguments.choice.settings(ready.noise.as_ref()));
+        Ok(Page { raster, noise: ready.noise, seconds })
     }
 
-    fn write(&self, path: &Path, raster: Raster) -> anyhow::Result<()> {
-        output::about(target(path), || {
-            if is_standard(path) {
-                let format = self.arguments.format.unwrap_or(Format::Png);
-                return output::write(&io::encode(&raster.into_picture(), format)?);
-            }
-            // A link stays a link: what it points to is replaced.
-            let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-            Ok(io::write_raster(path, &raster)?)
-        })
+    fn format(&self, output: &Path, count: usize) -> Format {
+        let standard = if count > 1 { Format::Tiff } else { Format::Png };
+        match is_standard(output) {
+            true => self.arguments.format.unwrap_or(standard),
+            false => Format::from_path(output).unwrap_or(standard),
+        }
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        format: Format,
+        count: usize,
+        next: &mut dyn FnMut(usize) -> Result<Raster>,
+    ) -> anyhow::Result<()> {
+        if is_standard(path) {
+            return output::copy(&mut io::spool_pages(format, count, next)?);
+        }
+        // A link stays a link: what it points to is replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        Ok(io::write_pages(path, count, next)?)
     }
 }
 
-fn read(path: &Path) -> Result<Raster> {
+/// A page that is done.
+struct Page {
+    raster: Raster,
+    noise: Option<Noise>,
+    seconds: f64,
+}
+
+fn facts_of(raster: &Raster) -> serde_json::Map<String, Value> {
+    let bits = match raster.depth() {
+        Depth::Eight => 8,
+        Depth::Sixteen => 16,
+        Depth::Float => 32,
+    };
+    let sizes = [("width", raster.width()), ("height", raster.height()), ("channels", raster.kind().count())];
+    sizes.into_iter().chain([("bits", bits)]).map(|(key, value)| (key.into(), json!(value))).collect()
+}
+
+fn open(path: &Path) -> Result<Pages> {
     if !is_standard(path) {
-        return io::read_raster(path, &Limits::default());
+        return Pages::open(path, &Limits::default());
     }
-    let of_input = |e: Error| Error::file(source(path), e.to_string());
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).map_err(Error::io(source(path)))?;
-    let picture = io::decode(&bytes, &Limits::default()).map_err(of_input)?;
-    Raster::of_picture(&picture).map_err(of_input)
+    Pages::spool(source(path), &mut std::io::stdin().lock(), &Limits::default())
 }
 
 /// What paths to read from and to write to are called.

@@ -34,7 +34,11 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
         height: height as u32,
         samples,
         depth: Depth::Eight,
-        metadata: Metadata { icc: decoder.icc_profile(), exif: decoder.exif().cloned() },
+        metadata: Metadata {
+            icc: decoder.icc_profile(),
+            exif: decoder.exif().cloned(),
+            ..Metadata::default()
+        },
     };
     header.raster(allowance, |bytes| decoder.decode_into(bytes).map_err(why))
 }

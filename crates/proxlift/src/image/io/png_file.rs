@@ -28,6 +28,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     let metadata = Metadata {
         icc: info.icc_profile.as_ref().map(|icc| icc.to_vec()),
         exif: info.exif_metadata.as_ref().map(|exif| exif.to_vec()),
+        ..Metadata::default()
     };
     let (width, height) = info.size();
     Header { width, height, samples: colours.samples(), depth, metadata }.raster(allowance, |bytes| {
