@@ -130,19 +130,26 @@ pub(super) enum Kept {
 }
 
 /// How samples were stored, and the tags that are not about that.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct TiffKept {
     pub compression: u16,
     pub predictor: u16,
     pub tags: Vec<Entry>,
 }
 
-/// What the numbers of the pixels mean; `(white, red, green, blue)` times 100,000.
+impl Default for TiffKept {
+    /// Neither compressed nor predicted.
+    fn default() -> Self {
+        Self { compression: 1, predictor: 1, tags: Vec::new() }
+    }
+}
+
+/// What the numbers of the pixels mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PngKept {
-    pub gamma: Option<u32>,
-    pub chromaticities: Option<[u32; 8]>,
-    pub srgb: Option<u8>,
+    pub gamma: Option<png::ScaledFloat>,
+    pub chromaticities: Option<png::SourceChromaticities>,
+    pub srgb: Option<png::SrgbRenderingIntent>,
 }
 
 /// The coarseness with which luma and chroma were stored, and the IPTC segment.
@@ -227,10 +234,15 @@ impl Metadata {
         }
         match &self.native.0 {
             Kept::Tiff(kept) => note(format != Tiff && !kept.tags.is_empty(), "further TIFF tags"),
-            Kept::Png(kept) => note(format != Png && *kept != PngKept::default(), "gamma and chromaticities"),
+            Kept::Png(PngKept { gamma, chromaticities, srgb: None }) => {
+                note(
+                    format != Png && (gamma.is_some() || chromaticities.is_some()),
+                    "gamma and chromaticities",
+                );
+            }
             Kept::Jpeg(kept) => note(format != Jpeg && kept.iptc.is_some(), "IPTC"),
             Kept::Fits(_) => note(format != Fits, "the FITS header"),
-            Kept::Nothing | Kept::Pnm(_) => {}
+            Kept::Nothing | Kept::Pnm(_) | Kept::Png(_) => {}
         }
         if !lost.is_empty() {
             tracing::warn!("{} has no place for {}: left out", format.name(), lost.join(", "));

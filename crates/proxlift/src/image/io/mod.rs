@@ -18,7 +18,8 @@
 //!
 //! TIFF is written with the compression of its original (none, LZW, Deflate, PackBits, else Deflate) and keeps all tags
 //! that are not about the storage of samples; more than 4 GB make it a BigTIFF. Integers of 32 and 64 bits, signed
-//! integers, and floats of 16 and 64 bits become 32-bit floats. Fewer than 8 bits become 8, palettes and CMYK become RGB.
+//! integers, and floats of 16 and 64 bits become 32-bit floats. Fewer than 8 bits become 8, and CMYK
+//! becomes RGB; a TIFF with a palette is refused, a PNG with one becomes RGB.
 //! A JPEG is written with the quantisation tables of its original, or those of quality 95 where they are finer, and
 //! without subsampling of colours.
 //!
@@ -34,6 +35,7 @@ mod exif;
 mod fits_file;
 mod format;
 mod jpeg_file;
+mod jpeg_segments;
 mod limits;
 mod metadata;
 mod pages;

@@ -16,7 +16,7 @@ impl Compression {
     /// Like that of the original where it can be written, else Deflate.
     pub(super) fn like(method: u16, predictor: u16, samples: &Samples) -> Self {
         let method = match CompressionMethod::from_u16_exhaustive(method) {
-            CompressionMethod::None | CompressionMethod::Unknown(0) => CompressionMethod::None,
+            CompressionMethod::None => CompressionMethod::None,
             CompressionMethod::LZW => CompressionMethod::LZW,
             CompressionMethod::PackBits => CompressionMethod::PackBits,
             _ => CompressionMethod::Deflate,

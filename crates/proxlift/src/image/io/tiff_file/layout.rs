@@ -26,14 +26,12 @@ pub(super) struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Colours {
     Plain,
-    Palette,
     Cmyk,
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let what = match (self.colours, self.samples) {
-            (Colours::Palette, _) => "palette",
             (Colours::Cmyk, _) => "CMYK",
             (_, 1 | 2) => "grey",
             _ => "RGB",
@@ -55,13 +53,16 @@ impl Layout {
     /// That of the page that the decoder is at.
     pub(super) fn of(decoder: &mut Decoder<Box<dyn Source + '_>>) -> Decoded<Self> {
         let (width, height) = decoder.dimensions().map_err(why)?;
+        // The decoder knows no palettes.
+        if decoder.find_tag_unsigned(Tag::PhotometricInterpretation).ok().flatten() == Some(3_u16) {
+            return Err("TIFF with a palette cannot be read; convert it to grey or RGB".into());
+        }
         let colour = decoder.colortype().map_err(|e| format!("{}; convert it to grey or RGB", why(e)))?;
         let (samples, colours) = match colour {
             ColorType::Gray(_) => (1, Colours::Plain),
             ColorType::GrayA(_) | ColorType::Multiband { num_samples: 2, .. } => (2, Colours::Plain),
             ColorType::RGB(_) => (3, Colours::Plain),
             ColorType::RGBA(_) => (4, Colours::Plain),
-            ColorType::Palette(_) => (3, Colours::Palette),
             ColorType::CMYK(_) => (3, Colours::Cmyk),
             other => return Err(format!("{other:?} TIFF is not supported; convert it to grey or RGB")),
         };
@@ -69,7 +70,6 @@ impl Layout {
         let fits = match (colours, samples) {
             (Colours::Plain, 1) => matches!(bits, 1 | 2 | 4 | 8 | 16 | 32 | 64),
             (Colours::Plain, _) => matches!(bits, 8 | 16 | 32 | 64),
-            (Colours::Palette, _) => matches!(bits, 1 | 2 | 4 | 8),
             (Colours::Cmyk, _) => matches!(bits, 8 | 16),
         };
         if !fits {
@@ -114,7 +114,6 @@ impl Layout {
         let bits = self.bits;
         let mut remarks = Vec::new();
         match self.colours {
-            Colours::Palette => remarks.push("the colours of its palette are written as RGB".into()),
             Colours::Cmyk => {
                 remarks
                     .push("CMYK is converted to RGB by the plain formula, without its colour profile".into());
@@ -146,7 +145,6 @@ impl Layout {
         decoder.read_image_to_buffer(&mut stored).map_err(why)?;
         let planes = if self.is_planar { self.planes() } else { 1 };
         match (self.colours, stored) {
-            (Colours::Palette, DecodingResult::U8(v)) => self.coloured(&self.unpacked(&v, 1), decoder),
             (Colours::Cmyk, DecodingResult::U8(v)) => {
                 Ok(Samples::Eight(without_black(&woven(&v, planes, u32::from), 255, |v| v as u8)))
             }
@@ -171,22 +169,6 @@ impl Layout {
         let rows = packed.chunks_exact((width * bits).div_ceil(8));
         let value = |row: &[u8], x: usize| row[x * bits / 8] >> (8 - bits - x * bits % 8) & mask;
         rows.flat_map(|row| (0..width).map(move |x| value(row, x) * unit)).collect()
-    }
-
-    /// Palette entries to RGB: in 8 bits, unless the palette has finer colours.
-    fn coloured(&self, indices: &[u8], decoder: &mut Decoder<Box<dyn Source + '_>>) -> Decoded<Samples> {
-        let palette = decoder.get_tag_u16_vec(Tag::ColorMap).map_err(why)?;
-        let count = palette.len() / 3;
-        if palette.len() != 3 << self.bits || indices.iter().any(|&i| usize::from(i) >= count) {
-            return Err("the file is damaged: its palette has a wrong number of colours".into());
-        }
-        let colours = indices.iter().flat_map(|&i| (0..3).map(move |c| c * count + usize::from(i)));
-        let colours = colours.map(|at| palette[at]);
-        // Some write 8 bits into the upper byte only, others into both.
-        if palette.iter().all(|v| v % 257 == 0 || v & 0xff == 0) {
-            return Ok(Samples::Eight(colours.map(|v| (v >> 8) as u8).collect()));
-        }
-        Ok(Samples::Sixteen(colours.collect()))
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::metadata::{Kept, Metadata, Native, Resolution, TIFF_TEXTS, Tex
 use super::{Source, TAGS, layout::Layout};
 use ::tiff::Directory;
 use ::tiff::decoder::Decoder;
-use ::tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, Tag, Type, ValueBuffer};
+use ::tiff::tags::{ByteOrder, IfdPointer, Tag, Type, ValueBuffer};
 
 pub(super) const XMP: u16 = 700;
 const MAKE: u16 = 271;
@@ -53,9 +53,8 @@ pub(super) fn metadata(decoder: &mut Decoder<Box<dyn Source + '_>>, layout: &Lay
     if !exif.is_empty() {
         exif.main = [MAKE, MODEL].iter().filter_map(|&tag| find(tag).cloned()).collect();
     }
-    let compression = short(259).unwrap_or(CompressionMethod::None.to_u16());
     let kept = TiffKept {
-        compression,
+        compression: short(259).unwrap_or(1),
         predictor: short(317).unwrap_or(1),
         tags: all.iter().filter(|entry| !is_made_anew(entry.tag)).cloned().collect(),
     };
@@ -67,7 +66,7 @@ pub(super) fn metadata(decoder: &mut Decoder<Box<dyn Source + '_>>, layout: &Lay
         resolution: resolution(find(282), find(283), short(296)),
         texts: texts.collect(),
         settings: None,
-        native: Native(Kept::Tiff(kept)),
+        native: Native(if kept == TiffKept::default() { Kept::Nothing } else { Kept::Tiff(kept) }),
     }
 }
 

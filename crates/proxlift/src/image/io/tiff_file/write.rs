@@ -30,12 +30,12 @@ pub(in super::super) fn encode(count: usize, next: &mut Next<'_>, file: &mut dyn
 }
 
 fn compression(raster: &Raster) -> Compression {
-    match &raster.metadata.native.0 {
-        Kept::Tiff(TiffKept { compression, predictor, .. }) => {
-            Compression::like(*compression, *predictor, raster.samples())
-        }
-        _ => Compression::like(1, 1, raster.samples()),
-    }
+    let otherwise = TiffKept::default();
+    let kept = match &raster.metadata.native.0 {
+        Kept::Tiff(kept) => kept,
+        _ => &otherwise,
+    };
+    Compression::like(kept.compression, kept.predictor, raster.samples())
 }
 
 fn write<W: Write + Seek, K: TiffKind>(
