@@ -46,9 +46,13 @@ impl Choice {
         let name = Path::new(self.name()).file_name().unwrap_or_default().to_string_lossy();
         let what = if self.method.is_some() { "method" } else { "model" };
         let mut line = format!("proxlift {}: {what} {name}", env!("CARGO_PKG_VERSION"));
-        if let Some(noise) = noise {
-            let kind = noise.model.as_ref().map(|model| format!(" {} estimated", model.kind));
-            line += &format!(", noise{} at {noise}", kind.unwrap_or_default());
+        match noise {
+            Some(Noise { model: Some(model), .. }) => {
+                line += &format!(", noise estimated as {}", model.kind);
+                line += &noise.map(|noise| format!(": {noise}")).unwrap_or_default();
+            }
+            Some(noise) => line += &format!(", noise given: {noise}"),
+            None => {}
         }
         if let Some(lambda) = self.lambda {
             line += &format!(", lambda {lambda}");

@@ -1,20 +1,19 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
+mod job;
+
 use crate::choice::Choice;
 use crate::flags::{named, not_negative, pool};
-use crate::output::{self, Progress};
+use crate::output;
 use crate::tasks::{Task, is_standard, tasks};
-use crate::workers::side_by_side;
-use proxlift::denoiser::{Counts, Noise};
-use proxlift::image::io::{self, Depth, Format, Limits, Pages, Raster};
+use job::{Job, target};
+use proxlift::denoiser::Counts;
+use proxlift::image::io::Format;
 use proxlift::noise::NoiseKind;
-use proxlift::{Denoiser, Error, Result};
-use serde_json::{Value, json};
+use proxlift::{Error, Result};
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// Remove noise from pictures: files, or folders, recursively.
@@ -69,9 +68,6 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Pictures of a network at once: one is read and one written while one is denoised on all threads.
-const STAGES: usize = 3;
-
 fn format(name: &str) -> std::result::Result<Format, String> {
     Format::from_name(name).ok_or_else(|| format!("give {}", Format::EXTENSIONS))
 }
@@ -98,7 +94,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
         let (seconds, path) = (start.elapsed().as_secs_f64(), target(&task.output).display());
-        output::note(format_args!("wrote {path} in {seconds:.2} s{}", done.told("; ")));
+        let pages = if done.pages > 1 { format!(", {} pages,", done.pages) } else { String::new() };
+        output::note(format_args!("wrote {path}{pages} in {seconds:.2} s{}", done.told("; ")));
         return job.print(&done.facts);
     }
     let (done, pixels) = job.pictures(&tasks)?;
@@ -144,210 +141,4 @@ fn check_float(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
         Some(task) => Err(Error::file(&task.output, "--float is for TIFF: name a file such as -o out.tif")),
         None => Ok(()),
     }
-}
-
-struct Job<'a> {
-    arguments: &'a Arguments,
-    denoiser: Denoiser,
-    /// Whether there is one picture only, whose own progress is shown.
-    alone: bool,
-    pool: rayon::ThreadPool,
-    /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
-    turn: Mutex<()>,
-}
-
-struct Done {
-    pixels: usize,
-    pages: usize,
-    /// That of the first page.
-    noise: Option<Noise>,
-    /// For `--json`.
-    facts: Value,
-}
-
-impl Done {
-    /// The noise, if it was estimated, after `separator`.
-    fn told(&self, separator: &str) -> String {
-        match self.noise.as_ref().filter(|noise| noise.model.is_some()) {
-            None => String::new(),
-            Some(noise) if noise.faint => format!(
-                "{separator}noise estimated: {noise}: hardly any, so little is changed (--sigma S sets another level)"
-            ),
-            Some(noise) if self.pages > 1 => {
-                format!("{separator}{} pages, noise of the first estimated: {noise}", self.pages)
-            }
-            Some(noise) => format!("{separator}noise estimated: {noise}"),
-        }
-    }
-}
-
-impl Job<'_> {
-    /// Denoises all pictures, warning of those that fail; how many were written, and their pixels.
-    fn pictures(&self, tasks: &[Task]) -> anyhow::Result<(usize, usize)> {
-        let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
-        let progress = Progress::new(tasks.len(), "denoising");
-        let (written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        side_by_side(tasks, workers, |task| {
-            match self.picture(task) {
-                Ok(done) => {
-                    written.fetch_add(1, Ordering::Relaxed);
-                    pixels.fetch_add(done.pixels, Ordering::Relaxed);
-                    let told = done.told(": ");
-                    if !self.arguments.json && !told.is_empty() {
-                        output::note(format_args!("{}{told}", task.input.display()));
-                    }
-                    self.print(&done.facts)?;
-                }
-                Err(error) => {
-                    output::warn(format_args!("skipped: {error}"));
-                    self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
-                }
-            }
-            progress.step();
-            Ok(())
-        })?;
-        Ok((written.into_inner(), pixels.into_inner()))
-    }
-
-    fn print(&self, facts: &Value) -> anyhow::Result<()> {
-        if self.arguments.json { output::line(facts) } else { Ok(()) }
-    }
-
-    fn picture(&self, task: &Task) -> anyhow::Result<Done> {
-        let input = source(&task.input);
-        let mut pages = output::about(input, || open(&task.input))?;
-        let count = pages.count();
-        let format = self.format(&task.output, count);
-        if count > 1 && !format.has_pages() {
-            let reason =
-                format!("the input has {count} pages, which only TIFF and FITS hold: use -o out.tif");
-            return Err(Error::file(target(&task.output), reason).into());
-        }
-        let bar = (self.alone && count > 1).then(|| Progress::new(count, "denoising pages"));
-        let (mut pixels, mut seconds, mut levels) = (0, 0.0, Vec::new());
-        let mut page = || {
-            let page = output::about(input, || self.page(pages.next_page()?, count, input))?;
-            pixels += page.raster.pixels();
-            seconds += page.seconds;
-            levels.extend(page.noise.as_ref().map(|noise| noise.sigma));
-            bar.iter().for_each(Progress::step);
-            Ok(page)
-        };
-        let first = page()?;
-        if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        }
-        let (noise, mut first) = (first.noise, Some(first.raster));
-        let mut facts = first.as_ref().map(facts_of).unwrap_or_default();
-        let mut next = |_| first.take().map_or_else(|| Ok(page()?.raster), Ok);
-        output::about(target(&task.output), || self.write(&task.output, format, count, &mut next))?;
-        let mean = (!levels.is_empty()).then(|| levels.iter().sum::<f64>() / levels.len() as f64);
-        facts.extend([
-            ("input".into(), json!(task.input)),
-            ("output".into(), json!(task.output)),
-            ("pages".into(), json!(count)),
-            ("sigma".into(), json!(mean)),
-            ("noise".into(), json!(noise.as_ref().and_then(|noise| noise.model.as_ref()))),
-            ("estimated".into(), json!(noise.as_ref().is_some_and(|noise| noise.model.is_some()))),
-            ("model".into(), json!(self.arguments.choice.name())),
-            ("seconds".into(), json!(seconds)),
-        ]);
-        Ok(Done { pixels, pages: count, noise, facts: facts.into() })
-    }
-
-    /// Denoises one of `count` pages, and notes the settings in it.
-    fn page(&self, mut raster: Raster, count: usize, input: &Path) -> Result<Page> {
-        let of_input = |e: Error| Error::file(input, e.to_string());
-        let start = Instant::now();
-        let ready = self.denoiser.prepare(&raster).map_err(of_input)?;
-        let mut seconds = start.elapsed().as_secs_f64();
-        let white = match raster.depth() {
-            Depth::Eight => 255.0,
-            Depth::Sixteen => 65_535.0,
-            Depth::Float => 1.0,
-        };
-        if self.arguments.float {
-            raster = raster.into_float();
-        }
-        let mut bar = None;
-        let mut progress = |done, all| {
-            if self.alone && count == 1 {
-                bar.get_or_insert_with(|| Progress::new(all, "denoising")).show(done, String::new());
-            }
-            ControlFlow::Continue(())
-        };
-        let mut denoise = || {
-            let start = Instant::now();
-            ready.denoise_raster(&mut raster, &mut progress)?;
-            Ok(start.elapsed().as_secs_f64())
-        };
-        seconds += if self.denoiser.is_parallel() {
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(denoise)
-        } else {
-            denoise()
-        }
-        .map_err(of_input)?;
-        if self.arguments.float {
-            raster.scale(white);
-        }
-        raster.metadata.settings = Some(self.arguments.choice.settings(ready.noise.as_ref()));
-        Ok(Page { raster, noise: ready.noise, seconds })
-    }
-
-    fn format(&self, output: &Path, count: usize) -> Format {
-        let standard = if count > 1 { Format::Tiff } else { Format::Png };
-        match is_standard(output) {
-            true => self.arguments.format.unwrap_or(standard),
-            false => Format::from_path(output).unwrap_or(standard),
-        }
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        format: Format,
-        count: usize,
-        next: &mut dyn FnMut(usize) -> Result<Raster>,
-    ) -> anyhow::Result<()> {
-        if is_standard(path) {
-            return output::copy(&mut io::spool_pages(format, count, next)?);
-        }
-        // A link stays a link: what it points to is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        Ok(io::write_pages(path, count, next)?)
-    }
-}
-
-/// A page that is done.
-struct Page {
-    raster: Raster,
-    noise: Option<Noise>,
-    seconds: f64,
-}
-
-fn facts_of(raster: &Raster) -> serde_json::Map<String, Value> {
-    let bits = match raster.depth() {
-        Depth::Eight => 8,
-        Depth::Sixteen => 16,
-        Depth::Float => 32,
-    };
-    let sizes = [("width", raster.width()), ("height", raster.height()), ("channels", raster.kind().count())];
-    sizes.into_iter().chain([("bits", bits)]).map(|(key, value)| (key.into(), json!(value))).collect()
-}
-
-fn open(path: &Path) -> Result<Pages> {
-    if !is_standard(path) {
-        return Pages::open(path, &Limits::default());
-    }
-    Pages::spool(source(path), &mut std::io::stdin().lock(), &Limits::default())
-}
-
-/// What paths to read from and to write to are called.
-fn source(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("standard input") } else { path }
-}
-
-fn target(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("standard output") } else { path }
 }

@@ -78,7 +78,8 @@ const TWO: [&str; 3] =
 
 #[test]
 fn every_kind_of_number_of_fits_comes_back() {
-    let cases: [(&str, &[&str], Vec<u8>, [f32; 2]); 7] = [
+    type Case<'a> = (&'a str, &'a [&'a str], Vec<u8>, [f32; 2]);
+    let cases: [Case; 7] = [
         ("8", &[], vec![0, 200], [0.0, 200.0]),
         ("16", &[], [-5_i16, 300].iter().flat_map(|v| v.to_be_bytes()).collect(), [-5.0, 300.0]),
         ("16", &["BZERO   =                32768"], vec![0x80, 0, 0x7f, 0xff], [0.0, 65_535.0]),
@@ -106,7 +107,10 @@ fn every_kind_of_number_of_fits_comes_back() {
             Some("proxlift 9: model small, strength 1, and more than one card of text holds".into());
         let history = encode(&read, Format::Fits).unwrap();
         let text = String::from_utf8_lossy(&history[..2880]).to_string();
-        assert!(text.contains("HISTORY proxlift 9: model small") && text.contains("HISTORY lds"), "{text}");
+        assert!(
+            text.contains("HISTORY proxlift 9: model small") && text.contains("HISTORY of text holds"),
+            "{text}"
+        );
         assert_eq!(parsed(&history).image, read.image);
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
         |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk()).map(|b| u32::from_le_bytes(*b));
     let bits = number(26).map_or(0, |both| both >> 16);
     // Only the oldest headers have no resolution.
+    let has_masks = number(30) != Some(0);
     let is_newer = number(14).is_some_and(|size| size >= 40);
     let metre = (number(38).unwrap_or(0), number(42).unwrap_or(0));
     let says_something = is_newer && metre.0 > 0 && metre.1 > 0;
@@ -42,7 +43,18 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     let (width, height) = (width as u32, height as u32);
     let header = Header { width, height, samples, depth: Depth::Eight, metadata };
     let raster = header.raster(allowance, |bytes| decoder.decode_into(bytes).map_err(why))?;
-    Ok(if bits <= 8 { grey_palette(raster) } else { raster })
+    Ok(match raster.samples() {
+        Samples::Eight(s) if samples == 3 && bits <= 8 && s.as_chunks::<3>().0.iter().all(is_grey) => {
+            only(&raster, Channels::Grey, s.iter().step_by(3).copied().collect())?
+        }
+        // Without masks, the fourth byte means nothing.
+        Samples::Eight(s) if samples == 4 && !has_masks => only(
+            &raster,
+            Channels::Rgb,
+            s.as_chunks::<4>().0.iter().flat_map(|p| [p[0], p[1], p[2]]).collect(),
+        )?,
+        _ => raster,
+    })
 }
 
 /// The decoder takes rows that are missing for black, so that truncation is found here.
@@ -64,20 +76,15 @@ fn check_length(
     Ok(())
 }
 
-/// A palette of greys makes a grey picture.
-fn grey_palette(raster: Raster) -> Raster {
-    match raster.samples() {
-        Samples::Eight(s) if raster.samples_per_pixel() == 3 => {
-            let pixels = s.as_chunks::<3>().0;
-            if pixels.iter().any(|&[r, g, b]| r != g || g != b) {
-                return raster;
-            }
-            let greys = Samples::Eight(pixels.iter().map(|pixel| pixel[0]).collect());
-            let size = (raster.height(), raster.width());
-            Raster::new(Channels::Grey, false, size, greys, raster.metadata.clone()).unwrap_or(raster)
-        }
-        _ => raster,
-    }
+/// A pixel of a palette of greys.
+fn is_grey(&[red, green, blue]: &[u8; 3]) -> bool {
+    red == green && green == blue
+}
+
+/// The picture with fewer samples a pixel.
+fn only(raster: &Raster, channels: Channels, samples: Vec<u8>) -> Decoded<Raster> {
+    let size = (raster.height(), raster.width());
+    Raster::new(channels, false, size, Samples::Eight(samples), raster.metadata.clone())
 }
 
 pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {

@@ -200,6 +200,18 @@ fn card(text: &str) -> Card {
     card
 }
 
+/// A text as lines of history, broken at spaces.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < 80 => *line += &format!(" {word}"),
+            _ => lines.push(format!("HISTORY {word}")),
+        }
+    }
+    lines
+}
+
 /// A header for pictures that come from another format.
 fn new_header(raster: &Raster, count: usize) -> Vec<Card> {
     let (bits, zero) = match raster.samples() {
@@ -228,8 +240,7 @@ pub(super) fn encode(count: usize, next: &mut Next<'_>, file: &mut dyn Target) -
     let layout = Layout::of(&cards)?;
     // Sums over values that are no longer there.
     cards.retain(|card| ![&b"CHECKSUM"[..], b"DATASUM "].contains(&&card[..8]));
-    let settings = first.metadata.settings.as_deref().unwrap_or_default().as_bytes();
-    cards.extend(settings.chunks(70).map(|part| card(&format!("HISTORY {}", String::from_utf8_lossy(part)))));
+    cards.extend(lines(first.metadata.settings.as_deref().unwrap_or_default()).iter().map(|line| card(line)));
     cards.push(card("END"));
     cards.resize(cards.len().next_multiple_of(BLOCK / 80), [b' '; 80]);
     let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(|e| e.to_string());

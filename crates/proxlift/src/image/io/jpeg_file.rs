@@ -117,7 +117,7 @@ fn tables_of_quality() -> [[u16; 64]; 2] {
 fn tables(metadata: &Metadata) -> [QuantizationTableType; 2] {
     let mut tables = tables_of_quality();
     if let Kept::Jpeg(kept) = &metadata.native.0 {
-        for (table, original) in tables.iter_mut().zip(&kept.tables) {
+        for (table, original) in tables.iter_mut().zip(kept.tables.iter()) {
             table.iter_mut().zip(original).for_each(|(a, b)| *a = (*a).min(*b).max(1));
         }
     }

@@ -64,7 +64,7 @@ impl Segments {
             for &other in chroma {
                 table.iter_mut().zip(tables[other]).for_each(|(a, b)| *a = b.min(*a));
             }
-            found.kept = Some(JpegKept { tables: [tables[*luma], table], iptc });
+            found.kept = Some(JpegKept { tables: Box::new([tables[*luma], table]), iptc });
         }
         found
     }

@@ -155,7 +155,7 @@ pub(super) struct PngKept {
 /// The coarseness with which luma and chroma were stored, and the IPTC segment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JpegKept {
-    pub tables: [[u16; 64]; 2],
+    pub tables: Box<[[u16; 64]; 2]>,
     pub iptc: Option<Vec<u8>>,
 }
 

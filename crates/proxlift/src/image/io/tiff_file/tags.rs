@@ -8,8 +8,8 @@ use ::tiff::decoder::Decoder;
 use ::tiff::tags::{ByteOrder, IfdPointer, Tag, Type, ValueBuffer};
 
 pub(super) const XMP: u16 = 700;
-const MAKE: u16 = 271;
-const MODEL: u16 = 272;
+/// Maker and model of a camera, which belong to EXIF elsewhere.
+const CAMERA_NAMES: [u16; 2] = [271, 272];
 
 /// Tags about the storage of samples, which is made anew, and pointers into the file.
 const LAYOUT: [u16; 46] = [
@@ -49,14 +49,16 @@ pub(super) fn metadata(decoder: &mut Decoder<Box<dyn Source + '_>>, layout: &Lay
         let value = &find(tag)?.bytes;
         Some(Text::new(key, &value[..value.iter().position(|&byte| byte == 0).unwrap_or(value.len())]))
     });
-    let mut exif = Exif { main: Vec::new(), camera, gps };
-    if !exif.is_empty() {
-        exif.main = [MAKE, MODEL].iter().filter_map(|&tag| find(tag).cloned()).collect();
-    }
+    let main = CAMERA_NAMES.iter().filter_map(|&tag| find(tag).cloned()).collect();
+    let exif = Exif { main, camera, gps };
     let kept = TiffKept {
         compression: short(259).unwrap_or(1),
         predictor: short(317).unwrap_or(1),
-        tags: all.iter().filter(|entry| !is_made_anew(entry.tag)).cloned().collect(),
+        tags: all
+            .iter()
+            .filter(|entry| !is_made_anew(entry.tag) && !CAMERA_NAMES.contains(&entry.tag))
+            .cloned()
+            .collect(),
     };
     let icc = block(34_675).filter(|_| !layout.has_other_colours());
     Metadata {

@@ -174,3 +174,7 @@ fn inner<W: Write + Seek, K: TiffKind>(
     }
     Ok(Some(directory.finish_with_offsets()?.offset))
 }
+
+#[cfg(test)]
+#[path = "../../../../tests/unit/tiff_write.rs"]
+mod tests;
