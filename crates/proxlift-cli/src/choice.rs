@@ -1,7 +1,9 @@
 //! The flags that choose what removes noise.
 
 use crate::flags::not_negative;
+use proxlift::denoiser::Noise;
 use proxlift::{Denoiser, Result, model::BuiltIn};
+use std::path::Path;
 
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]
@@ -36,5 +38,28 @@ impl Choice {
     /// The model's name or file, or the method's name.
     pub fn name(&self) -> &str {
         self.method.as_deref().or(self.model.as_deref()).unwrap_or(BuiltIn::Best.name())
+    }
+
+    /// Of a model's file only the name, so that the same picture gives the same bytes anywhere.
+    pub fn short_name(&self) -> String {
+        Path::new(self.name()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// A line for a result's metadata: the program, and what a picture with this noise was denoised with: `name`.
+    pub fn settings(&self, name: &str, noise: Option<&Noise>) -> String {
+        let what = if self.method.is_some() { "method" } else { "model" };
+        let mut line = format!("proxlift {}: {what} {name}", env!("CARGO_PKG_VERSION"));
+        match noise {
+            Some(Noise { model: Some(model), .. }) => {
+                line += &format!(", noise estimated as {}", model.kind);
+                line += &noise.map(|noise| format!(": {noise}")).unwrap_or_default();
+            }
+            Some(noise) => line += &format!(", noise given: {noise}"),
+            None => {}
+        }
+        if let Some(lambda) = self.lambda {
+            line += &format!(", lambda {lambda}");
+        }
+        line + &format!(", strength {}", self.strength)
     }
 }

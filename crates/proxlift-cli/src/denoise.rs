@@ -1,39 +1,43 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
+mod before_after;
+mod job;
+mod noise_plot;
+mod report;
+
 use crate::choice::Choice;
-use crate::flags::{named, not_negative, pool};
-use crate::output::{self, Progress};
+use crate::files::{self, check_extension, check_free};
+use crate::flags::{OrAuto, named_or_auto, not_negative, pool};
+use crate::output;
 use crate::tasks::{Task, is_standard, tasks};
-use crate::workers::side_by_side;
+use job::{Job, target};
 use proxlift::denoiser::{Counts, Noise};
-use proxlift::image::io::{self, Depth, Format, Limits, Raster};
+use proxlift::image::io::Format;
 use proxlift::noise::NoiseKind;
-use proxlift::{Denoiser, Error, Result};
-use serde_json::{Value, json};
-use std::io::{IsTerminal, Read};
-use std::ops::ControlFlow;
+use proxlift::{Error, Result};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// Remove noise from pictures: files, or folders, recursively.
 ///
 /// Without further flags, proxlift estimates the noise level of each picture and adapts a built-in network to it.
-/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals. Nothing is clipped
-/// except where an integer format is written. A grey model of your own takes the channels of a colour picture one by
-/// one.
+/// Results keep the format, bit depth (8, 16, float), transparency and metadata of their originals, and say with what
+/// settings they were made. Nothing is clipped except where an integer format is written. The pages of a TIFF stack or
+/// a FITS cube are denoised one by one, each for its own noise. A grey model of your own takes the channels of a colour
+/// picture one by one.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("help/denoise.txt").trim_end())]
 pub struct Arguments {
-    /// Pictures (PNG, JPEG, TIFF, WebP), folders of pictures, or - for standard input
+    /// Pictures (PNG, JPEG, TIFF, WebP, PGM, PPM, BMP, FITS), folders of pictures, or - for standard input
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// A file for a single picture, else a folder; - for standard output [default: beside each picture, as
     /// NAME-denoised.EXT; standard output for -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The format on standard output: png, jpg, tif or webp [default: png]
+    /// The format on standard output: png, jpg, tif, webp, pgm, ppm, bmp or fits [default: png; tif for several pages]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<Format>,
     #[command(flatten)]
@@ -42,9 +46,10 @@ pub struct Arguments {
     /// estimated for each picture]
     #[arg(long, value_name = "S", value_parser = not_negative, allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// The kind of noise [default: found in each picture]
-    #[arg(long, value_name = "KIND", value_parser = named::<NoiseKind>())]
-    noise: Option<NoiseKind>,
+    /// The kind of noise
+    #[arg(long, value_name = "KIND", value_parser = named_or_auto::<NoiseKind>("Found in each picture"))]
+    #[arg(default_value = "auto")]
+    noise: OrAuto<NoiseKind>,
     /// Counts: what one count adds to a value of the file [default: found]
     #[arg(long, value_name = "G", value_parser = not_negative, allow_negative_numbers = true)]
     gain: Option<f64>,
@@ -54,6 +59,15 @@ pub struct Arguments {
     /// Counts: the standard deviation of the noise at no counts, in values of the file [default: found]
     #[arg(long, value_name = "R", value_parser = not_negative, allow_negative_numbers = true)]
     read_noise: Option<f64>,
+    /// Write a TIFF of 32-bit floats, on the scale of the original: 16-bit counts stay counts, but are not rounded
+    #[arg(long)]
+    float: bool,
+    /// Also write a picture with the middle of each picture before and after, pixel by pixel: a PNG file
+    #[arg(long, value_name = "PNG")]
+    before_after: Option<PathBuf>,
+    /// Also draw the noise of the picture against its intensity and by frequency: an SVG file
+    #[arg(long, value_name = "SVG")]
+    plot: Option<PathBuf>,
     /// Replace files that exist, including the originals if OUT says so
     #[arg(long)]
     overwrite: bool,
@@ -65,12 +79,8 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Pictures of a network at once: one is read and one written while one is denoised on all threads.
-const STAGES: usize = 3;
-
 fn format(name: &str) -> std::result::Result<Format, String> {
-    let format = Format::from_path(Path::new(&format!("picture.{name}")));
-    format.ok_or_else(|| "give png, jpg, tif or webp".into())
+    Format::from_name(name).ok_or_else(|| format!("give {}", Format::EXTENSIONS))
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -80,7 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         denoiser = denoiser.sigma(sigma);
     }
     let counts = Counts { gain: arguments.gain, offset: arguments.offset, read_noise: arguments.read_noise };
-    if let Some(kind) = arguments.noise {
+    if let Some(kind) = arguments.noise.0 {
         denoiser = denoiser.noise(kind);
     }
     if counts != Counts::default() {
@@ -89,13 +99,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     denoiser.check()?;
     let tasks = tasks(&arguments.inputs, arguments.output.as_deref(), arguments.overwrite)?;
     check_standard_output(arguments, &tasks)?;
+    check_float(arguments, &tasks)?;
+    check_drawings(arguments, &tasks)?;
     let job = Job { arguments, denoiser, alone: tasks.len() == 1, pool, turn: Mutex::new(()) };
     let start = Instant::now();
     if let [task] = &tasks[..] {
         let done = job.picture(task)?;
         let (seconds, path) = (start.elapsed().as_secs_f64(), target(&task.output).display());
-        output::note(format_args!("wrote {path} in {seconds:.2} s{}", done.told("; ")));
-        return job.print(&done.facts);
+        let pages = if done.pages > 1 { format!(", {} pages,", done.pages) } else { String::new() };
+        output::note(format_args!("wrote {path}{pages} in {seconds:.2} s; {}", done.told()));
+        job.print(&done.facts)?;
+        job.show(&done.shown.into_iter().collect::<Vec<_>>())?;
+        return plot(arguments, &task.input, done.noise.as_ref());
     }
     let (done, pixels) = job.pictures(&tasks)?;
     if done > 0 {
@@ -127,144 +142,48 @@ fn check_standard_output(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
     }))
 }
 
-struct Job<'a> {
-    arguments: &'a Arguments,
-    denoiser: Denoiser,
-    /// Whether there is one picture only, whose own progress is shown.
-    alone: bool,
-    pool: rayon::ThreadPool,
-    /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
-    turn: Mutex<()>,
+/// Refuses drawings that cannot be made before any work is done.
+fn check_drawings(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
+    if let Some(path) = &arguments.before_after {
+        check_extension(path, &["png"])?;
+        check_free(path, arguments.overwrite)?;
+    }
+    let Some(path) = &arguments.plot else { return Ok(()) };
+    check_extension(path, &["svg"])?;
+    check_free(path, arguments.overwrite)?;
+    if tasks.len() > 1 {
+        return Err(Error::invalid("--plot draws the noise of one picture: give one file"));
+    }
+    if arguments.sigma.is_some() {
+        return Err(Error::invalid("--plot draws the noise that is found: leave --sigma out"));
+    }
+    Ok(())
 }
 
-struct Done {
-    pixels: usize,
-    noise: Option<Noise>,
-    /// For `--json`.
-    facts: Value,
+fn plot(arguments: &Arguments, input: &Path, noise: Option<&Noise>) -> anyhow::Result<()> {
+    let Some(path) = &arguments.plot else { return Ok(()) };
+    let Some((noise, model)) = noise.and_then(|noise| Some((noise, noise.model.as_ref()?))) else {
+        return Err(Error::invalid(
+            "--plot draws the noise that is found, but this model is used as it was trained",
+        )
+        .into());
+    };
+    files::write(path, noise_plot::draw(&files::short_name(input), noise, model).as_bytes())?;
+    output::note(format_args!("wrote {}, the noise", path.display()));
+    Ok(())
 }
 
-impl Done {
-    /// The noise, if it was estimated, after `separator`.
-    fn told(&self, separator: &str) -> String {
-        match self.noise.as_ref().filter(|noise| noise.model.is_some()) {
-            None => String::new(),
-            Some(noise) if noise.faint => format!(
-                "{separator}noise estimated: {noise}: hardly any, so little is changed (--sigma S sets another level)"
-            ),
-            Some(noise) => format!("{separator}noise estimated: {noise}"),
+/// Floats are for TIFF.
+fn check_float(arguments: &Arguments, tasks: &[Task]) -> Result<()> {
+    let is_tiff = |path: &Path| match is_standard(path) {
+        true => arguments.format == Some(Format::Tiff),
+        false => Format::from_path(path) == Some(Format::Tiff),
+    };
+    match tasks.iter().find(|task| arguments.float && !is_tiff(&task.output)) {
+        Some(task) if is_standard(&task.output) => {
+            Err(Error::invalid("--float is for TIFF: add --format tif"))
         }
+        Some(task) => Err(Error::file(&task.output, "--float is for TIFF: name a file such as -o out.tif")),
+        None => Ok(()),
     }
-}
-
-impl Job<'_> {
-    /// Denoises all pictures, warning of those that fail; how many were written, and their pixels.
-    fn pictures(&self, tasks: &[Task]) -> anyhow::Result<(usize, usize)> {
-        let workers = if self.denoiser.is_parallel() { STAGES } else { self.pool.current_num_threads() };
-        let progress = Progress::new(tasks.len(), "denoising");
-        let (written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        side_by_side(tasks, workers, |task| {
-            match self.picture(task) {
-                Ok(done) => {
-                    written.fetch_add(1, Ordering::Relaxed);
-                    pixels.fetch_add(done.pixels, Ordering::Relaxed);
-                    let told = done.told(": ");
-                    if !self.arguments.json && !told.is_empty() {
-                        output::note(format_args!("{}{told}", task.input.display()));
-                    }
-                    self.print(&done.facts)?;
-                }
-                Err(error) => {
-                    output::warn(format_args!("skipped: {error}"));
-                    self.print(&json!({ "input": task.input, "error": error.to_string() }))?;
-                }
-            }
-            progress.step();
-            Ok(())
-        })?;
-        Ok((written.into_inner(), pixels.into_inner()))
-    }
-
-    fn print(&self, facts: &Value) -> anyhow::Result<()> {
-        if self.arguments.json { output::line(facts) } else { Ok(()) }
-    }
-
-    fn picture(&self, task: &Task) -> anyhow::Result<Done> {
-        let input = source(&task.input);
-        let of_input = |e: Error| Error::file(input, e.to_string());
-        let mut raster = output::about(input, || read(&task.input))?;
-        let start = Instant::now();
-        let ready = output::about(input, || self.denoiser.prepare(&raster)).map_err(of_input)?;
-        let mut seconds = start.elapsed().as_secs_f64();
-        if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        }
-        let mut bar = None;
-        let mut progress = |done, all| {
-            if self.alone {
-                bar.get_or_insert_with(|| Progress::new(all, "denoising")).show(done, String::new());
-            }
-            ControlFlow::Continue(())
-        };
-        let mut denoise = || {
-            let start = Instant::now();
-            ready.denoise_raster(&mut raster, &mut progress)?;
-            Ok(start.elapsed().as_secs_f64())
-        };
-        seconds += if self.denoiser.is_parallel() {
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.install(denoise)
-        } else {
-            denoise()
-        }
-        .map_err(of_input)?;
-        let facts = json!({
-            "input": task.input,
-            "output": task.output,
-            "width": raster.width(),
-            "height": raster.height(),
-            "channels": raster.kind().count(),
-            "bits": match raster.depth() { Depth::Eight => 8, Depth::Sixteen => 16, Depth::Float => 32 },
-            "sigma": ready.noise.as_ref().map(|noise| noise.sigma),
-            "noise": ready.noise.as_ref().and_then(|noise| noise.model.as_ref()),
-            "estimated": ready.noise.as_ref().is_some_and(|noise| noise.model.is_some()),
-            "model": ready.built_in.map_or(self.arguments.choice.name(), |model| model.name()),
-            "seconds": seconds,
-        });
-        let done = Done { pixels: raster.pixels(), noise: ready.noise.clone(), facts };
-        self.write(&task.output, raster)?;
-        Ok(done)
-    }
-
-    fn write(&self, path: &Path, raster: Raster) -> anyhow::Result<()> {
-        output::about(target(path), || {
-            if is_standard(path) {
-                let format = self.arguments.format.unwrap_or(Format::Png);
-                return output::write(&io::encode(&raster.into_picture(), format)?);
-            }
-            // A link stays a link: what it points to is replaced.
-            let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-            Ok(io::write_raster(path, &raster)?)
-        })
-    }
-}
-
-fn read(path: &Path) -> Result<Raster> {
-    if !is_standard(path) {
-        return io::read_raster(path, &Limits::default());
-    }
-    let of_input = |e: Error| Error::file(source(path), e.to_string());
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).map_err(Error::io(source(path)))?;
-    let picture = io::decode(&bytes, &Limits::default()).map_err(of_input)?;
-    Raster::of_picture(&picture).map_err(of_input)
-}
-
-/// What paths to read from and to write to are called.
-fn source(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("standard input") } else { path }
-}
-
-fn target(path: &Path) -> &Path {
-    if is_standard(path) { Path::new("standard output") } else { path }
 }

@@ -83,10 +83,18 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     builder.build().context("cannot start threads")
 }
 
-/// One of the names of an enum, each with its help.
-pub fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
-    let names = T::names().iter().map(possible);
-    PossibleValuesParser::new(names).try_map(|name| from_name(&name))
+/// What is chosen by its name, unless the program chooses.
+#[derive(Clone, Copy)]
+pub struct OrAuto<T>(pub Option<T>);
+
+/// One of the names of an enum, each with its help, or `auto`.
+pub fn named_or_auto<T: Named + Clone + Send + Sync + 'static>(
+    auto: &'static str,
+) -> impl TypedValueParser<Value = OrAuto<T>> {
+    let names = T::names().iter().map(possible).chain([PossibleValue::new("auto").help(auto)]);
+    PossibleValuesParser::new(names).try_map(|name| {
+        if name == "auto" { Ok(OrAuto(None)) } else { from_name(&name).map(|v| OrAuto(Some(v))) }
+    })
 }
 
 /// A name that a value may have.

@@ -34,6 +34,12 @@ pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }
 
+/// All of a stream.
+pub fn copy(from: &mut impl std::io::Read) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    std::io::copy(from, &mut stdout).and_then(|_| stdout.flush()).context("cannot write to standard output")
+}
+
 /// Whether stdout was closed by its reader, who has seen enough (`| head`).
 pub fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe)

@@ -38,7 +38,7 @@ pub fn tasks(inputs: &[PathBuf], out: Option<&Path>, overwrite: bool) -> Result<
             images_below(input)?.into_iter().partition(|path| target.is_earlier_result(path, input));
         if pictures.is_empty() {
             let reason = match results.len() {
-                0 => "the folder holds no PNG, JPEG, TIFF or WebP images".to_string(),
+                0 => format!("the folder holds no {} images", Format::READ),
                 n => format!("the folder holds no images but {n} results of an earlier run"),
             };
             return Err(Error::file(input, reason));
@@ -114,12 +114,15 @@ impl Target {
         if Format::from_path(&output).is_none() && !is_standard(&output) {
             let (path, reason) = match self {
                 Self::File(_) => {
-                    (output, "the extension names no format that can be written: use png, jpg, tif or webp")
+                    let reason = "the extension names no format that can be written: use ";
+                    (output, reason.to_string() + Format::EXTENSIONS)
                 }
                 _ => (
                     input,
-                    "by its extension, this file is in no format that can be read: PNG, JPEG, TIFF and WebP are (if \
-                     it is one of them, name the result, such as -o out.png)",
+                    format!(
+                        "by its extension, this file is no {} image (if it is one, name the result, such as -o out.png)",
+                        Format::READ
+                    ),
                 ),
             };
             return Err(Error::file(path, reason));

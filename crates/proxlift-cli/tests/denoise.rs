@@ -24,6 +24,10 @@ fn every_format_keeps_its_depth_and_alpha_and_loses_noise() {
         ("f.tif", Rgb, Depth::Float, true),
         ("g.jpg", Rgb, Depth::Eight, false),
         ("h.webp", Rgb, Depth::Eight, true),
+        ("i.pgm", Grey, Depth::Sixteen, false),
+        ("j.ppm", Rgb, Depth::Eight, false),
+        ("k.bmp", Rgb, Depth::Eight, true),
+        ("l.fits", Grey, Depth::Float, false),
     ];
     for (name, channels, depth, alpha) in cases {
         let input = desk.picture(name, channels, depth, alpha);
@@ -47,7 +51,7 @@ fn float_pictures_are_not_clipped() {
     let (before, after) =
         (io::read(desk.path("a.tif")).unwrap(), io::read(desk.path("a-denoised.tif")).unwrap());
     assert!(before.image.data().iter().any(|v| !(0.0..=1.0).contains(v)));
-    assert_eq!(before, after);
+    assert_eq!((before.image, before.alpha), (after.image, after.alpha));
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn models_denoise_grey_and_colour() {
         assert_ne!(before.image, after.image);
         let weak = format!("weak-{output}");
         desk.succeeds(&["denoise", picture, "-o", &weak, "--model", &model, "--sigma", "0"]);
-        assert_eq!(io::read(desk.path(&weak)).unwrap(), before, "no noise, no change");
+        assert_eq!(io::read(desk.path(&weak)).unwrap().image, before.image, "no noise, no change");
     }
 }
 
@@ -263,7 +267,7 @@ fn a_clean_picture_is_hardly_changed() {
         for choice in [["--method", "tv"], ["--model", "best"]] {
             let arguments = [&["denoise", name, "-o", "out.png", "--overwrite"], &choice[..]].concat();
             assert!(desk.succeeds(&arguments).1.contains("hardly any"), "{name}");
-            assert_eq!(io::read(desk.path("out.png")).unwrap(), picture, "{name}");
+            assert_eq!(io::read(desk.path("out.png")).unwrap().image, picture.image, "{name}");
         }
     }
 }

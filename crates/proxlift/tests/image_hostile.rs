@@ -4,23 +4,26 @@ use proxlift::image::Image;
 use proxlift::image::io::{Depth, Format, Limits, Picture, decode, encode, read, read_raster, write};
 use tiff::encoder::{TiffEncoder, colortype};
 
-fn picture() -> Picture {
-    let data = (0..3 * 40 * 30).map(|i| ((i * i * 89 / 7) % 256) as f32 / 255.0).collect();
-    Picture::new(Image::new(3, 40, 30, data).unwrap(), Depth::Eight)
+fn picture(format: Format) -> Picture {
+    let channels = if format == Format::Fits { 1 } else { 3 };
+    let data = (0..channels * 40 * 30).map(|i| ((i * i * 89 / 7) % 256) as f32 / 255.0).collect();
+    Picture::new(Image::new(channels, 40, 30, data).unwrap(), Depth::Eight)
 }
 
-const FORMATS: [Format; 4] = [Format::Png, Format::Jpeg, Format::Tiff, Format::WebP];
+const FORMATS: [Format; 7] =
+    [Format::Png, Format::Jpeg, Format::Tiff, Format::WebP, Format::Pnm, Format::Bmp, Format::Fits];
 
 #[test]
 fn truncation_at_any_length_is_an_error() {
     for format in FORMATS {
-        let whole = encode(&picture(), format).unwrap();
+        let whole = encode(&picture(format), format).unwrap();
         decode(&whole, &Limits::default()).unwrap();
-        // What ends a file without carrying pixels: the end chunk of PNG, the padding of WebP.
+        // What ends a file without carrying pixels: the end chunk of PNG, the padding of WebP and FITS.
         let needed = match format {
             Format::Png => whole.len() - 12,
             Format::WebP => whole.len() - 1,
-            Format::Jpeg | Format::Tiff => whole.len(),
+            Format::Fits => 2880 + 40 * 30,
+            Format::Jpeg | Format::Tiff | Format::Pnm | Format::Bmp => whole.len(),
         };
         for length in (0..needed).step_by(7).chain(needed.saturating_sub(20)..needed) {
             let result = decode(&whole[..length], &Limits::default());
@@ -32,7 +35,7 @@ fn truncation_at_any_length_is_an_error() {
 #[test]
 fn flipped_bytes_never_panic() {
     for format in FORMATS {
-        let whole = encode(&picture(), format).unwrap();
+        let whole = encode(&picture(format), format).unwrap();
         for at in (0..whole.len()).step_by(1 + whole.len() / 400) {
             for value in [0, 0xff, whole[at] ^ 0x10] {
                 let mut bytes = whole.clone();

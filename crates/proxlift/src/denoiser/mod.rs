@@ -284,7 +284,7 @@ impl Denoiser {
             Level::AsTrained if self.is_parallel() => {}
             _ if self.method.follows_noise() => {
                 let sample = noise::sample(picture);
-                let found = Noise::estimate(&sample, white_is_one, self.kind);
+                let found = Noise::estimate(&sample, white_is_one, picture.unit(), self.kind);
                 stabiliser =
                     standard::stabiliser(found.model.as_ref(), self.counts, &sample, picture.unit())?;
                 noise = Some(found);

@@ -2,13 +2,13 @@
 
 use super::pixels::Pixels;
 use crate::image::Image;
-use crate::noise::{NoiseKind, NoiseModel};
+use crate::noise::{NoiseKind, NoiseModel, root_mean_square};
 use std::fmt;
 
 /// The noise level that a picture is denoised for.
 ///
-/// It prints as `sigma 0.098 (25/255)`, or without the fraction where white need not be 1, and tells where it rises with
-/// the intensity or is correlated.
+/// It prints as `white, sigma 0.098 (25/255)`, as `correlated, level 6.1/255 red, 4.5/255 green, 9.0/255 blue` or as `of
+/// counts, gain 1.2, read noise 4.0`; without fractions where white need not be 1, and without `white` where it was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Noise {
     /// The standard deviation, on the picture's own scale.
@@ -21,6 +21,8 @@ pub struct Noise {
     white_is_one: bool,
     /// How far black and white are apart.
     pub(super) range: f64,
+    /// The unit of the file.
+    unit: f64,
 }
 
 /// Noise below this share of the picture's range is faint.
@@ -35,16 +37,38 @@ pub(super) const BAND: usize = 64;
 
 impl Noise {
     pub(super) fn given(sigma: f64, white_is_one: bool) -> Self {
-        Self { sigma, model: None, faint: false, white_is_one, range: 1.0 }
+        Self { sigma, model: None, faint: false, white_is_one, range: 1.0, unit: 1.0 }
     }
 
-    pub(super) fn estimate(sample: &Image, white_is_one: bool, kind: Option<NoiseKind>) -> Self {
+    pub(super) fn estimate(sample: &Image, white_is_one: bool, unit: f64, kind: Option<NoiseKind>) -> Self {
         let range = range(sample);
         // Counts may fill a small part of their 16 bits.
         let range = if white_is_one && range > DARK { 1.0 } else { range };
         let model = NoiseModel::of_kind(sample, range, kind);
         let faint = model.sigma <= FAINT * range && !model.is_counted();
-        Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range }
+        Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range, unit }
+    }
+
+    /// The unit of the picture's file: values of the model, divided by it, are on the scale of the file.
+    pub fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// The levels of channels for people.
+    fn levels(&self, levels: &[f64]) -> String {
+        let [red, green, blue] = levels else { return self.level(root_mean_square(levels)) };
+        let text = |level: &f64| {
+            if self.white_is_one {
+                format!("{}/255", significant(255.0 * level))
+            } else {
+                significant(*level)
+            }
+        };
+        let texts = [red, green, blue].map(text);
+        if texts[0] == texts[1] && texts[1] == texts[2] {
+            return self.level(*red);
+        }
+        format!("{} red, {} green, {} blue", texts[0], texts[1], texts[2])
     }
 
     /// A level for people.
@@ -78,17 +102,17 @@ pub(super) fn sample(picture: &impl Pixels) -> Image {
 
 impl fmt::Display for Noise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.model {
-            Some(model) if model.is_counted() => {
-                let slope =
-                    model.variances.iter().map(|variance| significant(variance.b)).collect::<Vec<_>>();
-                write!(f, "rising with intensity, gain {}", slope.join(", "))
+        let Some(model) = &self.model else { return write!(f, "sigma {}", self.level(self.sigma)) };
+        match model.kind {
+            NoiseKind::Gaussian => write!(f, "white, sigma {}", self.level(self.sigma)),
+            NoiseKind::Camera => write!(f, "correlated, level {}", self.levels(&model.levels)),
+            NoiseKind::Poisson | NoiseKind::PoissonGaussian => {
+                let of_file = |value: f64| significant(value / self.unit);
+                let gains: Vec<String> = model.variances.iter().map(|v| of_file(v.b)).collect();
+                write!(f, "of counts, gain {}", gains.join(", "))?;
+                let read = model.variances.iter().map(|v| v.a.max(0.0)).sum::<f64>() / gains.len() as f64;
+                if read > 0.0 { write!(f, ", read noise {}", of_file(read.sqrt())) } else { Ok(()) }
             }
-            Some(model) if model.kind == NoiseKind::Camera => {
-                let levels = model.levels.iter().map(|level| significant(255.0 * level)).collect::<Vec<_>>();
-                write!(f, "correlated, level {}/255", levels.join(", "))
-            }
-            _ => write!(f, "sigma {}", self.level(self.sigma)),
         }
     }
 }

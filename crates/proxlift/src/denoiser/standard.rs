@@ -28,7 +28,7 @@ impl Standard {
     pub fn of(noisy: &Image, sigma: f64) -> Result<Self> {
         let sample = sample(noisy);
         let white_is_one = sample.data().iter().all(|v| (0.0..=1.0).contains(v));
-        let noise = Noise::estimate(&sample, white_is_one, None);
+        let noise = Noise::estimate(&sample, white_is_one, 1.0, None);
         let stabiliser = stabiliser(noise.model.as_ref(), Counts::default(), &sample, 1.0)?;
         let level = stabiliser.as_ref().map_or(noise.sigma.max(LEAST * noise.range), Stabiliser::sigma);
         Ok(Self { stabiliser, scale: sigma / level, high: white_level(&sample) })

@@ -6,10 +6,12 @@ mod features;
 mod intensity;
 mod learned;
 mod model;
+mod quiet;
 mod white;
 
 pub use anscombe::Anscombe;
 pub use intensity::Variance;
+pub(crate) use model::root_mean_square;
 pub use model::{NoiseKind, NoiseModel};
 pub use white::white_level;
 

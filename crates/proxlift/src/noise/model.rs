@@ -1,6 +1,6 @@
 //! The noise of a picture: of which kind, how strong, at which intensities.
 
-use super::{Variance, learned::levels, white_level};
+use super::{Variance, learned::levels, quiet::spectrum, white_level};
 use crate::{image::Image, named::named};
 
 named! {
@@ -42,6 +42,9 @@ pub struct NoiseModel {
     /// The level at high frequencies as a share of that at middle ones: about 1 for white noise, much less for noise that
     /// was smoothed or compressed.
     pub whiteness: f64,
+    /// The level in quiet places of each channel by frequency, from the lowest to the highest; white noise has the same at
+    /// all of them.
+    pub spectrum: Vec<Vec<f64>>,
 }
 
 /// Noise with a smaller [whiteness](NoiseModel::whiteness) is that of a camera.
@@ -63,9 +66,17 @@ impl NoiseModel {
         let levels = Self::levels(image, range).unwrap_or_else(|| vec![high; image.channels()]);
         let middle = root_mean_square(&levels);
         let whiteness = if middle > 0.0 { high / middle } else { 1.0 };
+        let spectrum = spectrum(image);
         let correlated = whiteness < WHITE && middle > VISIBLE * range;
         if kind == Some(NoiseKind::Camera) || kind.is_none() && correlated {
-            return Self { kind: NoiseKind::Camera, sigma: middle, levels, variances: Vec::new(), whiteness };
+            return Self {
+                kind: NoiseKind::Camera,
+                sigma: middle,
+                levels,
+                variances: Vec::new(),
+                whiteness,
+                spectrum,
+            };
         }
         let size = (image.height(), image.width());
         let variances: Vec<Variance> = image
@@ -87,14 +98,14 @@ impl NoiseModel {
         if kind == NoiseKind::Gaussian {
             let sigma = if high > TEXTURE * middle { middle } else { high };
             let levels = vec![sigma; image.channels()];
-            return Self { kind, sigma, levels, variances, whiteness };
+            return Self { kind, sigma, levels, variances, whiteness, spectrum };
         }
         // Where the variance does not show how it rises, all of it is that of counts.
         let b = high * high / middling.abs().max(range / 256.0);
         let alone = Variance { a: 0.0, b, points: Vec::new() };
         let variances = counts.unwrap_or_else(|| vec![alone; image.channels()]);
         let levels = at_middling(&variances);
-        Self { kind, sigma: root_mean_square(&levels), levels, variances, whiteness }
+        Self { kind, sigma: root_mean_square(&levels), levels, variances, whiteness, spectrum }
     }
 
     /// Whether it rises with the intensity.
@@ -127,6 +138,6 @@ fn counts(variances: &[Variance], channels: usize) -> Option<Vec<Variance>> {
     Some(variances.iter().map(of).collect())
 }
 
-fn root_mean_square(values: &[f64]) -> f64 {
+pub(crate) fn root_mean_square(values: &[f64]) -> f64 {
     (values.iter().map(|v| v * v).sum::<f64>() / values.len().max(1) as f64).sqrt()
 }

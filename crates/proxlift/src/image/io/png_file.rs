@@ -2,19 +2,20 @@
 //! memory.
 
 use super::common::{Header, Source, cut_short};
+use super::metadata::{Kept, Metadata, Native, PngKept, Resolution, Text, Unit};
 use super::samples::{Sample, Samples};
-use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
+use super::{Allowance, Channels, Decoded, Depth, Raster};
+use ::png::text_metadata::{ITXtChunk, TEXtChunk};
 use ::png::{
-    BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Filter, Info, Limits, Transformations,
+    BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Filter, Info, Limits, PixelDimensions,
+    Transformations, Unit as PngUnit,
 };
 use std::{borrow::Cow, io::Write};
 
 const CHUNK: usize = 64 << 10;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
-    let bytes = usize::try_from(allowance.limits.max_bytes).unwrap_or(usize::MAX);
-    let mut decoder = Decoder::new_with_limits(reader, Limits { bytes });
-    decoder.set_ignore_text_chunk(true);
+    let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: allowance.bytes() });
     // Palettes become colours, and fewer than 8 bits become 8; 16 bits stay.
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(why)?;
@@ -25,12 +26,17 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
         other => return Err(format!("PNG with {other:?}-bit samples cannot be read; convert it to 8 bits")),
     };
     let info = reader.info();
-    let metadata = Metadata {
-        icc: info.icc_profile.as_ref().map(|icc| icc.to_vec()),
-        exif: info.exif_metadata.as_ref().map(|exif| exif.to_vec()),
-    };
+    if info.color_type == ColorType::Indexed {
+        allowance.announce("the colours of its palette are written as RGB");
+    } else if (info.bit_depth as u8) < 8 {
+        allowance.announce(&format!("{}-bit samples are written as 8 bits", info.bit_depth as u8));
+    }
+    if info.animation_control.is_some() {
+        allowance.announce("this is an animation; only its first frame is read");
+    }
     let (width, height) = info.size();
-    Header { width, height, samples: colours.samples(), depth, metadata }.raster(allowance, |bytes| {
+    let header = Header { width, height, samples: colours.samples(), depth, metadata: metadata(info) };
+    let mut raster = header.raster(allowance, |bytes| {
         reader.next_frame(bytes).map_err(why)?;
         if depth == Depth::Sixteen {
             // The high byte comes first.
@@ -38,7 +44,88 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
             samples.iter_mut().for_each(|sample| *sample = u16::from_be_bytes(*sample).to_ne_bytes());
         }
         Ok(())
-    })
+    })?;
+    // Texts may come behind the pixels, which are good whatever comes behind them.
+    if reader.finish().is_ok() {
+        let all = metadata(reader.info());
+        (raster.metadata.texts, raster.metadata.xmp) = (all.texts, all.xmp);
+    }
+    Ok(raster)
+}
+
+/// The keyword of a text that is an XMP packet.
+const XMP: &str = "XML:com.adobe.xmp";
+/// The most that a compressed text may become.
+const MOST_TEXT: usize = 16 << 20;
+
+fn metadata(info: &Info) -> Metadata {
+    let (mut texts, mut xmp) = (Vec::new(), None);
+    for chunk in &info.uncompressed_latin1_text {
+        texts.push(Text::new(&chunk.keyword, chunk.text.as_str()));
+    }
+    for chunk in &info.compressed_latin1_text {
+        let mut chunk = chunk.clone();
+        if chunk.decompress_text_with_limit(MOST_TEXT).is_ok() {
+            texts.extend(chunk.get_text().map(|text| Text::new(&chunk.keyword, text)));
+        }
+    }
+    for chunk in &info.utf8_text {
+        let mut chunk = chunk.clone();
+        if chunk.decompress_text_with_limit(MOST_TEXT).is_err() {
+            continue;
+        }
+        match chunk.get_text() {
+            Ok(text) if chunk.keyword == XMP => xmp = Some(text.into_bytes()),
+            text => texts.extend(text.map(|text| Text::new(&chunk.keyword, text))),
+        }
+    }
+    let resolution = info.pixel_dims.map(|dimensions| Resolution {
+        x: (dimensions.xppu, 1),
+        y: (dimensions.yppu, 1),
+        unit: if dimensions.unit == PngUnit::Meter { Unit::Metre } else { Unit::None },
+    });
+    let kept = PngKept { gamma: info.gama_chunk, chromaticities: info.chrm_chunk, srgb: info.srgb };
+    Metadata {
+        icc: info.icc_profile.as_ref().map(|icc| icc.to_vec()),
+        exif: info.exif_metadata.as_ref().map(|exif| exif.to_vec()),
+        xmp,
+        resolution,
+        texts,
+        settings: None,
+        native: Native(if kept == PngKept::default() { Kept::Nothing } else { Kept::Png(kept) }),
+    }
+}
+
+/// Sets what is said about the pixels.
+fn describe(info: &mut Info, metadata: &Metadata) {
+    let pixels = |resolution: Resolution| match resolution.whole(Unit::Metre) {
+        Some((xppu, yppu)) => Some(PixelDimensions { xppu, yppu, unit: PngUnit::Meter }),
+        None => resolution.whole(Unit::None).map(|(xppu, yppu)| PixelDimensions {
+            xppu,
+            yppu,
+            unit: PngUnit::Unspecified,
+        }),
+    };
+    info.pixel_dims = metadata.resolution.and_then(pixels);
+    for text in metadata.texts_with_settings() {
+        let string = text.string().replace('\0', " ");
+        // Keywords have up to 79 characters of Latin-1.
+        let key: String = text.key.chars().filter(|c| (' '..='\u{ff}').contains(c)).take(79).collect();
+        if string.chars().all(|c| c <= '\u{ff}') {
+            info.uncompressed_latin1_text.push(TEXtChunk::new(key, string));
+        } else {
+            info.utf8_text.push(ITXtChunk::new(key, string));
+        }
+    }
+    if let Some(xmp) = &metadata.xmp {
+        info.utf8_text.push(ITXtChunk::new(XMP, String::from_utf8_lossy(xmp)));
+    }
+    if let Kept::Png(kept) = &metadata.native.0 {
+        info.source_gamma = kept.gamma;
+        info.source_chromaticities = kept.chromaticities;
+        // A profile says it better.
+        info.srgb = kept.srgb.filter(|_| metadata.icc.is_none());
+    }
 }
 
 fn why(error: DecodingError) -> String {
@@ -58,6 +145,7 @@ pub(super) fn encode(raster: &Raster, file: &mut dyn Write) -> Decoded<()> {
     let mut info = Info::with_size(raster.width() as u32, raster.height() as u32);
     info.icc_profile = raster.metadata.icc.as_deref().map(Cow::Borrowed);
     info.exif_metadata = raster.metadata.exif.as_deref().map(Cow::Borrowed);
+    describe(&mut info, &raster.metadata);
     let mut encoder = Encoder::with_info(file, info).map_err(|e| e.to_string())?;
     encoder.set_color(colour);
     let eight = matches!(raster.samples(), Samples::Eight(_));

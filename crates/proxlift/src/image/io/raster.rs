@@ -174,6 +174,22 @@ impl Raster {
         self.samples.bytes_mut()[y * row..][..from.len()].copy_from_slice(from);
     }
 
+    /// In floats, with white at 1.
+    #[must_use]
+    pub fn into_float(self) -> Self {
+        let samples = match self.samples {
+            Samples::Float(s) => s,
+            samples => each!(samples, s => s.into_iter().map(Sample::value).collect()),
+        };
+        Self { samples: Samples::Float(samples), ..self }
+    }
+
+    /// Multiplies the samples of a float picture, alpha included. Panics when it is none.
+    pub fn scale(&mut self, factor: f32) {
+        let Samples::Float(samples) = &mut self.samples else { panic!("only floats can be scaled") };
+        samples.iter_mut().for_each(|v| *v *= factor);
+    }
+
     /// Samples in 8 bits, copied only if they are deeper.
     pub(super) fn eight(&self) -> std::borrow::Cow<'_, [u8]> {
         match &self.samples {
@@ -218,7 +234,11 @@ impl Raster {
             Samples::Float(s) => Samples::Float(turned(turn, &s, count, size)),
         };
         let (height, width) = if turn.transpose { (size.1, size.0) } else { size };
-        Self { height, width, samples, ..self }
+        let mut metadata = self.metadata;
+        if let Some(resolution) = metadata.resolution.as_mut().filter(|_| turn.transpose) {
+            std::mem::swap(&mut resolution.x, &mut resolution.y);
+        }
+        Self { height, width, samples, metadata, ..self }
     }
 }
 
