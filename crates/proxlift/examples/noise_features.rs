@@ -15,6 +15,7 @@ use proxlift::image::{Channels, Image, enlarge};
 use proxlift::noise::estimator_features;
 use proxlift::random::{Purpose, below, stream, unit};
 use rand::Rng;
+use rand_distr::{Distribution, Poisson};
 use rayon::prelude::*;
 use std::io::Write;
 
@@ -69,7 +70,8 @@ fn line(image: &Image, real: Option<&Image>, grey: bool, picture: usize, draw: u
             }
             let noisy = match kind {
                 0..5 => clean.clone(),
-                5..9 => {
+                5..7 => counted(&mut rng, &mut clean),
+                7..9 => {
                     let level = (60.0f32.ln() * unit(&mut rng)).exp() / 255.0;
                     let mut noisy = add_gaussian(&clean, level, draw, picture as u64).ok()?;
                     noisy
@@ -90,6 +92,19 @@ fn line(image: &Image, real: Option<&Image>, grey: bool, picture: usize, draw: u
     let levels = noise.chunks_exact(pixels).map(|plane| middle_level(plane, (height, width)));
     let numbers = levels.chain(estimator_features(&noisy)?).map(|v| format!("{v:.4}"));
     Some(format!("{kind},{picture},{}", numbers.collect::<Vec<_>>().join(",")))
+}
+
+/// A picture of photons, few or many, at the scale at which the largest count is white; `clean` is brought to it too.
+fn counted(rng: &mut impl Rng, clean: &mut Image) -> Image {
+    let peak = (4.0f32.ln() + (500.0f32).ln() * unit(rng)).exp();
+    let mut counts = clean.clone();
+    for v in counts.data_mut() {
+        *v = if *v > 0.0 { Poisson::new(peak * *v).expect("a mean").sample(rng) } else { 0.0 };
+    }
+    let most = counts.data().iter().copied().fold(1.0, f32::max);
+    counts.data_mut().iter_mut().for_each(|v| *v /= most);
+    clean.data_mut().iter_mut().for_each(|v| *v *= peak / most);
+    counts
 }
 
 /// Half the size: the means of four pixels, in 8 bits.

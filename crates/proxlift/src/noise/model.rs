@@ -103,7 +103,14 @@ impl NoiseModel {
         // Where the variance does not show how it rises, all of it is that of counts.
         let b = high * high / middling.abs().max(range / 256.0);
         let alone = Variance { a: 0.0, b, points: Vec::new() };
-        let variances = counts.unwrap_or_else(|| vec![alone; image.channels()]);
+        let mut variances = counts.unwrap_or_else(|| vec![alone; image.channels()]);
+        // Texture only adds to what the fit sees.
+        let texture = (root_mean_square(&at_middling(&variances)) / middle).max(1.0).powi(2);
+        if texture.is_finite() && texture < TEXTURE * TEXTURE {
+            for variance in &mut variances {
+                (variance.a, variance.b) = (variance.a / texture, variance.b / texture);
+            }
+        }
         let levels = at_middling(&variances);
         Self { kind, sigma: root_mean_square(&levels), levels, variances, whiteness, spectrum }
     }
