@@ -1,7 +1,10 @@
 //! Files that are broken, lie about their size, or are no images: an error each, never a panic.
 
 use proxlift::image::Image;
-use proxlift::image::io::{Depth, Format, Limits, Picture, decode, encode, read, read_raster, write};
+use proxlift::image::io::{
+    Depth, Format, Limits, Pages, Picture, Raster, Text, decode, encode, read, read_raster, write,
+    write_pages,
+};
 use tiff::encoder::{TiffEncoder, colortype};
 
 fn picture(format: Format) -> Picture {
@@ -45,6 +48,26 @@ fn flipped_bytes_never_panic() {
                     read.image.check_finite().unwrap();
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_of_a_stack_never_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stack.tif");
+    let mut page = Raster::of_picture(&picture(Format::Fits)).unwrap();
+    page.metadata.texts = vec![Text::new("Description", "ImageJ=1.54f\nimages=3\n")];
+    page.metadata.exif = Some(b"II\x2a\0\x08\0\0\0\x01\0\x10\x01\x02\0\x02\0\0\0M\0\0\0\0\0\0\0".to_vec());
+    write_pages(&path, 3, &mut |_| Ok(page.clone())).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let limits = Limits { max_pixels: 1 << 20, max_bytes: 1 << 26 };
+    for at in (0..whole.len()).filter(|at| at % 1200 < 8 || whole[at.saturating_sub(8)..*at].contains(&1)) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        std::fs::write(&path, bytes).unwrap();
+        if let Ok(mut pages) = Pages::open(&path, &limits) {
+            (0..pages.count().min(4)).for_each(|_| drop(pages.next_page()));
         }
     }
 }

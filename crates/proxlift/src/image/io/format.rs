@@ -1,7 +1,6 @@
 //! The file formats, and what fits into each.
 
-use super::{Decoded, Depth, Raster};
-use crate::image::Channels;
+use super::Depth;
 use std::path::Path;
 
 /// A file format, chosen by extension when writing and by content when reading.
@@ -104,29 +103,5 @@ impl Format {
             }
             _ => {}
         }
-    }
-
-    /// Refuses what cannot be stored.
-    pub(super) fn check(self, raster: &Raster) -> Decoded<()> {
-        raster.check_finite()?;
-        let (width, height) = (raster.width(), raster.height());
-        if raster.has_alpha() && matches!(self, Self::Jpeg | Self::Pnm | Self::Fits) {
-            return Err(format!("{} cannot hold transparency; choose png, tif or webp", self.name()));
-        }
-        if raster.kind() == Channels::Rgb && self == Self::Fits {
-            return Err("FITS holds grey pictures here, not colours; choose tif".into());
-        }
-        let side = match self {
-            Self::Jpeg => 65_535,
-            Self::WebP => 16_384,
-            Self::Png | Self::Tiff | Self::Pnm | Self::Bmp | Self::Fits => i32::MAX as usize,
-        };
-        if width.max(height) > side {
-            return Err(format!("{width} x {height} pixels do not fit this format; choose png or tif"));
-        }
-        if self == Self::Bmp && (width as u64 * 4) * height as u64 > u64::from(u32::MAX) - 1024 {
-            return Err("BMP holds 4 GB at most; choose png or tif".into());
-        }
-        Ok(())
     }
 }

@@ -49,7 +49,7 @@ mod webp_file;
 use super::{Channels, Image};
 use crate::{Error, Result};
 use limits::Allowance;
-use pages::{Opened, encode_to};
+use pages::{Opened, check_writable, encode_to};
 use std::borrow::Cow;
 use std::io::{BufReader, Cursor};
 use std::{fs::File, path::Path};
@@ -151,7 +151,7 @@ pub fn write_raster(path: impl AsRef<Path>, raster: &Raster) -> Result<()> {
     let path = path.as_ref();
     let format = format_to_write(path)?;
     let of_path = |reason: String| Error::file(path, reason);
-    format.check(raster).map_err(of_path)?;
+    check_writable(format, raster).map_err(of_path)?;
     write_atomically(path, |file| {
         encode_to(format, 1, &mut |_| Ok(Cow::Borrowed(raster)), file).map_err(of_path)
     })

@@ -3,6 +3,7 @@
 use super::common::{Next, Source, Target};
 use super::{Allowance, Decoded, Format, Limits, Raster, format_to_write, open, write_atomically};
 use super::{bmp_file, fits_file, jpeg_file, png_file, pnm_file, tiff_file, webp_file};
+use crate::image::Channels;
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::fs::File;
@@ -201,7 +202,7 @@ pub(super) fn encode_to<'a>(
     }
     let mut checked = |index| {
         let page = next(index)?;
-        format.check(&page)?;
+        check_writable(format, &page)?;
         if index == 0 {
             format.announce_depth(page.depth());
             page.metadata.announce_lost(format);
@@ -220,4 +221,28 @@ pub(super) fn encode_to<'a>(
         Format::Fits => fits_file::encode(count, next, &mut file)?,
     }
     file.flush().map_err(|e| e.to_string())
+}
+
+/// Refuses what cannot be stored.
+pub(super) fn check_writable(format: Format, raster: &Raster) -> Decoded<()> {
+    raster.check_finite()?;
+    let (width, height) = (raster.width(), raster.height());
+    if raster.has_alpha() && matches!(format, Format::Jpeg | Format::Pnm | Format::Fits) {
+        return Err(format!("{} cannot hold transparency; choose png, tif or webp", format.name()));
+    }
+    if raster.kind() == Channels::Rgb && format == Format::Fits {
+        return Err("FITS holds grey pictures here, not colours; choose tif".into());
+    }
+    let side = match format {
+        Format::Jpeg => 65_535,
+        Format::WebP => 16_384,
+        Format::Png | Format::Tiff | Format::Pnm | Format::Bmp | Format::Fits => i32::MAX as usize,
+    };
+    if width.max(height) > side {
+        return Err(format!("{width} x {height} pixels do not fit this format; choose png or tif"));
+    }
+    if format == Format::Bmp && (width as u64 * 4) * height as u64 > u64::from(u32::MAX) - 1024 {
+        return Err("BMP holds 4 GB at most; choose png or tif".into());
+    }
+    Ok(())
 }

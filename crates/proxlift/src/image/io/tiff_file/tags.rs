@@ -28,8 +28,8 @@ pub(super) fn is_made_anew(tag: u16) -> bool {
 pub(super) fn metadata(decoder: &mut Decoder<Box<dyn Source + '_>>, layout: &Layout) -> Metadata {
     let mut left = TAGS;
     let pointers = [CAMERA, GPS].map(|tag| {
-        let value = decoder.find_tag(Tag::from_u16_exhaustive(tag)).ok().flatten()?;
-        decoder.read_directory(value.into_ifd_pointer().ok()?).ok()
+        let pointer = decoder.find_tag_unsigned(Tag::from_u16_exhaustive(tag)).ok().flatten()?;
+        decoder.read_directory(IfdPointer(pointer)).ok()
     });
     let [camera, gps] = pointers.map(|directory| match directory {
         Some(directory) => entries(decoder, &directory, &mut left),
