@@ -140,7 +140,7 @@ fn float_pictures_of_another_scale_have_their_own_sigma() {
         let run = |name: &str| desk.succeeds(&[&["denoise", name, "--overwrite"], &choice[..]].concat()).1;
         run("a.tif");
         let err = run("big.tif");
-        assert!(err.contains("noise estimated at sigma ") && !err.contains("255"), "{err}");
+        assert!(err.contains("noise estimated: white, sigma ") && !err.contains("255"), "{err}");
         let (a, big) = (
             io::read(desk.path("a-denoised.tif")).unwrap(),
             io::read(desk.path("big-denoised.tif")).unwrap(),
@@ -156,7 +156,7 @@ fn a_picture_alone_is_enough() {
     for (name, channels) in [("a.png", Grey), ("b.png", Rgb)] {
         let input = desk.picture(name, channels, Depth::Eight, false);
         let (_, err) = desk.succeeds(&["denoise", name]);
-        assert!(err.contains("noise estimated at sigma 0.") && err.contains("/255)"), "{err}");
+        assert!(err.contains("noise estimated: white, sigma 0.") && err.contains("/255)"), "{err}");
         let output = desk.path(&name.replace('.', "-denoised."));
         assert!(score(&output, channels) > score(&input, channels) + 3.0, "{name}");
         let told = desk.succeeds(&["denoise", name, "-o", "told.png", "--sigma", "0.1", "--overwrite"]).1;
@@ -165,7 +165,7 @@ fn a_picture_alone_is_enough() {
 }
 
 #[test]
-fn several_pictures_are_told_with_their_noise() {
+fn a_folder_ends_with_a_table_of_what_was_done_and_why() {
     let desk = Desk::new();
     desk.grey("a.png");
     desk.picture("b.png", Rgb, Depth::Eight, false);
@@ -173,16 +173,18 @@ fn several_pictures_are_told_with_their_noise() {
     io::write(desk.path("flat.png"), &flat).unwrap();
     let all = ["denoise", "a.png", "b.png", "flat.png", "-o", "out", "--model", "small"];
     let (out, err) = desk.succeeds(&all);
-    assert_eq!((out.as_str(), err.lines().count()), ("", 4), "{err}");
+    assert_eq!((out.as_str(), err.lines().count()), ("", 5), "{err}");
     let line =
         |name: &str| err.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{err}"));
-    assert!(line("a.png: noise estimated at sigma 0.").ends_with("/255)"), "{err}");
-    assert!(line("b.png: noise estimated at sigma 0.").ends_with("/255)"), "{err}");
-    assert!(line("flat.png: noise estimated at sigma 0 (0/255): hardly any").contains("--sigma"), "{err}");
+    assert!(line("picture").ends_with("seconds"), "{err}");
+    for name in ["a.png", "b.png"] {
+        assert!(line(name).contains("white, sigma 0.") && line(name).contains("small"), "{err}");
+    }
+    assert!(line("flat.png").contains("20 x 20") && line("flat.png").contains("hardly any"), "{err}");
     assert!(err.lines().last().unwrap().starts_with("wrote 3 pictures, 0.0 megapixels, in "), "{err}");
     let again = |more: &[&str]| desk.succeeds(&[&all[..], &["--overwrite"], more].concat());
     assert_eq!(again(&["--quiet"]), (String::new(), String::new()));
-    assert_eq!(again(&["--sigma", "0.1"]).1.lines().count(), 1, "a level that was given needs no telling");
+    assert!(again(&["--sigma", "0.1"]).1.contains("sigma 0.10 (26/255), given"));
 }
 
 #[test]
@@ -253,6 +255,51 @@ fn standard_input_and_output_are_files_like_others() {
         assert_eq!(err.is_empty(), depth != Depth::Float, "{err}");
         assert!(err.is_empty() || err.starts_with("warning: standard output: "), "{err}");
     }
+}
+
+#[test]
+fn before_and_after_and_the_noise_are_drawn() {
+    let desk = Desk::new();
+    desk.grey("a.png");
+    desk.picture("b.png", Rgb, Depth::Sixteen, false);
+    desk.succeeds(&[
+        "denoise",
+        "a.png",
+        "b.png",
+        "-o",
+        "out",
+        "--model",
+        "small",
+        "--before-after",
+        "sheet.png",
+    ]);
+    let [sheet, a] = ["sheet.png", "a.png"].map(|name| io::read(desk.path(name)).unwrap().image);
+    assert!(sheet.channels() == 3 && sheet.width() > 2 * a.width() && sheet.height() > 2 * a.height());
+    for (name, panels) in [("a.png", 1), ("b.png", 3)] {
+        desk.succeeds(&[
+            "denoise",
+            name,
+            "-o",
+            "c.png",
+            "--plot",
+            "n.svg",
+            "--overwrite",
+            "--model",
+            "small",
+        ]);
+        let svg = std::fs::read_to_string(desk.path("n.svg")).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("Noise by frequency"), "{name}");
+        assert_eq!(svg.contains(">green<"), panels == 3, "{name}");
+    }
+    for (flags, reason) in [
+        (&["--plot", "n.png"][..], ".svg"),
+        (&["--plot", "x.svg", "--sigma", "0.1"], "leave --sigma out"),
+        (&["--before-after", "x.jpg"], ".png"),
+        (&["--before-after", "sheet.png"], "--overwrite"),
+    ] {
+        desk.refuses(&[&["denoise", "a.png", "-o", "d.png"], flags].concat(), &[reason]);
+    }
+    desk.refuses(&["denoise", "a.png", "b.png", "-o", "new", "--plot", "x.svg"], &["one picture"]);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod common;
 
 use common::Desk;
+use proxlift::dataset::{PatchNoise, synthetic::dead_leaves};
+use proxlift::image::noise::add_gaussian;
 use proxlift::image::{Channels, io};
 use proxlift::model::{BuiltIn, Model};
 use proxlift::training::Settings;
@@ -185,7 +187,37 @@ fn built_in_models_are_known_by_name() {
         ]);
     }
     desk.refuses(&["train", "--from", "small", "--depth", "7"], &["depth 4", "--depth is 7"]);
-    desk.refuses(&["train", "--from", "huge"], &["huge", "small and best"]);
+    desk.refuses(&["train", "--from", "huge"], &["huge", "small, best and photo"]);
+}
+
+#[test]
+fn pairs_and_noisy_pictures_alone_train() {
+    let desk = Desk::new();
+    for folder in ["noisy", "clean"] {
+        std::fs::create_dir(desk.path(folder)).unwrap();
+    }
+    for i in 0..4 {
+        let clean = dead_leaves(9, i, 80, 80, Channels::Grey).unwrap();
+        let noisy = add_gaussian(&clean, 0.08, 1, i).unwrap();
+        for (folder, image) in [("clean", clean), ("noisy", noisy)] {
+            let path = desk.path(folder).join(format!("{i}.png"));
+            io::write(path, &io::Picture::new(image, io::Depth::Sixteen)).unwrap();
+        }
+    }
+    for (out, data) in [("pairs", &["--data", "clean"][..]), ("alone", &[])] {
+        let more = [&["--noisy", "noisy", "--from", "small", "--out", out], data].concat();
+        let short = ["train", "--count=8", "--epochs=1", "--rate=1e-6", "--json"];
+        let (result, _) = desk.succeeds(&[&short[..], &more].concat());
+        let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+        assert!(result["test"].as_str().unwrap().contains("held-out"), "{result}");
+        let score = |name: &str| result["scores"][name]["psnr"].as_f64().unwrap();
+        assert!(score("network") > score("noisy") + 2.0, "{result}");
+        let model = Model::load(desk.path(out).join("model.safetensors")).unwrap();
+        assert_eq!(model.noise, PatchNoise::Own);
+        let name = format!("{out}/model.safetensors");
+        desk.succeeds(&["denoise", "noisy/0.png", "-o", &format!("{out}.png"), "--model", &name]);
+        assert!(desk.succeeds(&["inspect", &name]).0.contains("own noise"));
+    }
 }
 
 #[test]

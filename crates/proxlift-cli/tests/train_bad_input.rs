@@ -4,6 +4,7 @@
 mod common;
 
 use common::Desk;
+use proxlift::image::io;
 
 const TINY: &[&str] = &["--depth=3", "--features=4", "--count=16", "--patch=12", "--epochs=2", "--batch=5"];
 
@@ -120,4 +121,31 @@ fn runs_that_cannot_go_on() {
     std::fs::write(&checkpoint, &bytes).unwrap();
     desk.succeeds(&["train", "--resume", "run"]);
     refuses(&desk, &["--resume", "run"], &["run", "finished"]);
+}
+
+#[test]
+fn pairs_without_sense() {
+    let desk = Desk::new();
+    for folder in ["noisy", "clean", "other"] {
+        std::fs::create_dir(desk.path(folder)).unwrap();
+    }
+    let picture = |name: &str, side: usize| {
+        let image = proxlift::image::Image::zeros(1, side, side).unwrap();
+        io::write(desk.path(name), &io::Picture::new(image, io::Depth::Eight)).unwrap();
+    };
+    ["noisy/a.png", "noisy/b.png", "clean/a.png", "other/a.png", "other/c.png"].map(|name| picture(name, 40));
+    refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["b.png", "no picture of that name", "1 of 2"]);
+    picture("clean/b.png", 48);
+    refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["b.png", "40 x 40", "48 x 48"]);
+    picture("clean/b.png", 40);
+    picture("clean/c.png", 40);
+    refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["c.png", "no picture of that name"]);
+    picture("clean/c.tif", 40);
+    refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["c.tif", "same name"]);
+    std::fs::write(desk.path("noisy/z.png"), b"not a picture").unwrap();
+    refuses(&desk, &["--noisy", "noisy", "--data", "other"], &["z.png", "cannot be read"]);
+    refuses(&desk, &["--noise", "own"], &["--noisy"]);
+    refuses(&desk, &["--noisy", "noisy", "--noise", "white"], &["--noisy"]);
+    refuses(&desk, &["--noisy", "noisy", "--sigma-range", "0.1,0.2"], &["--sigma-range"]);
+    refuses(&desk, &["--noise", "camera"], &["3 channels"]);
 }

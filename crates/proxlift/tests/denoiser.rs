@@ -219,7 +219,7 @@ fn levels_are_told_in_few_digits() {
         (1234.5, "1234"),
         (1e-9, "1.0e-9"),
     ] {
-        assert_eq!(told(sigma, Depth::Float), text);
+        assert_eq!(told(sigma, Depth::Float), format!("sigma {text}"));
     }
-    assert_eq!(told(0.0984, Depth::Eight), "0.098 (25/255)");
+    assert_eq!(told(0.0984, Depth::Eight), "sigma 0.098 (25/255)");
 }

@@ -55,9 +55,10 @@ impl Done {
 
     /// What was done and why, in one line.
     pub(super) fn told(&self) -> String {
-        let faint = self.noise.as_ref().is_some_and(|noise| noise.faint);
+        let (estimated, faint) = self.noise.as_ref().map_or((false, false), |n| (n.model.is_some(), n.faint));
+        let estimated = if estimated { "estimated: " } else { "" };
         let advice = if faint { "; --sigma S denoises for another level" } else { "" };
-        format!("noise {}; model {}{advice}", self.noise_for_people(), self.model)
+        format!("noise {estimated}{}; model {}{advice}", self.noise_for_people(), self.model)
     }
 }
 
