@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from safetensors.numpy import save_file
 
-HIDDEN = (48, 24)
+HIDDEN = (96, 48)
 LEAST = 0.3  # no picture is told to have less noise than this, where white is 255
 EPOCHS, BATCH, RATE, DECAY = 120, 64, 2e-3, 1e-4
 REAL, REAL_WEIGHT = 3, 6  # rows of real photographs, which are few, come that many times

@@ -32,7 +32,7 @@ const GROWS: f64 = 1.5;
 /// The dark and the bright part begin at these quantiles of the means.
 const ENDS: [f64; 2] = [0.05, 0.95];
 /// An `a` below this share of the variance in the middle is none.
-const NEGLIGIBLE: f64 = 0.3;
+const NEGLIGIBLE: f64 = 0.4;
 
 /// The variance of noise as a function of the intensity: `a + b x`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

@@ -37,7 +37,7 @@ pub struct NoiseModel {
     pub sigma: f64,
     /// The same for each channel.
     pub levels: Vec<f64>,
-    /// The variance in each channel as a function of the intensity; empty for noise of a camera.
+    /// The variance in each channel, at high frequencies, as a function of the intensity; empty for a tiny picture.
     pub variances: Vec<Variance>,
     /// The level at high frequencies as a share of that at middle ones: about 1 for white noise, much less for noise that
     /// was smoothed or compressed.
@@ -51,8 +51,12 @@ pub struct NoiseModel {
 const WHITE: f64 = 0.45;
 /// Noise of a camera that is weaker than this share of white is not told from texture.
 const VISIBLE: f64 = 1.2 / 255.0;
-/// An estimate from high frequencies that exceeds the learned one by this factor saw texture.
+/// An estimate from high frequencies that exceeds the learned one by this factor saw texture; for counts, whose picture is
+/// not on the scale of photographs, by the second one.
 const TEXTURE: f64 = 1.8;
+const COUNTS: f64 = 3.0;
+/// Noise of counts is at most this many times the learned level.
+const SEEN: f64 = 1.5;
 
 impl NoiseModel {
     /// The noise of a picture in which black and white are `range` apart.
@@ -65,54 +69,46 @@ impl NoiseModel {
         let high = white_level(image);
         let levels = Self::levels(image, range).unwrap_or_else(|| vec![high; image.channels()]);
         let middle = root_mean_square(&levels);
-        let whiteness = if middle > 0.0 { high / middle } else { 1.0 };
-        let spectrum = spectrum(image);
-        let correlated = whiteness < WHITE && middle > VISIBLE * range;
-        if kind == Some(NoiseKind::Camera) || kind.is_none() && correlated {
-            return Self {
-                kind: NoiseKind::Camera,
-                sigma: middle,
-                levels,
-                variances: Vec::new(),
-                whiteness,
-                spectrum,
-            };
-        }
         let size = (image.height(), image.width());
-        let variances: Vec<Variance> = image
-            .data()
-            .chunks_exact(image.pixels())
-            .filter_map(|plane| Variance::fit(plane, size))
-            .collect();
-        let middling = image.data().iter().map(|v| f64::from(*v)).sum::<f64>() / image.data().len() as f64;
-        let at_middling = |variances: &[Variance]| -> Vec<f64> {
-            variances.iter().map(|variance| variance.at(middling).sqrt()).collect()
-        };
+        let planes = image.data().chunks_exact(image.pixels());
+        let variances: Vec<Variance> = planes.filter_map(|plane| Variance::fit(plane, size)).collect();
+        let mean = image.data().iter().map(|v| f64::from(*v)).sum::<f64>() / image.data().len() as f64;
         let counts = counts(&variances, image.channels());
-        let plausible = |counts: &Vec<Variance>| root_mean_square(&at_middling(counts)) < TEXTURE * middle;
-        let kind = kind.unwrap_or(match counts.as_ref().filter(|counts| plausible(counts)) {
-            None => NoiseKind::Gaussian,
-            Some(counts) if counts.iter().all(|variance| variance.a == 0.0) => NoiseKind::Poisson,
-            Some(_) => NoiseKind::PoissonGaussian,
+        // Of counts, quiet blocks are dark ones, and have less noise than others.
+        let at_mean = |counts: &Vec<Variance>| root_mean_square(&levels_at(counts, mean));
+        let whiteness =
+            if middle > 0.0 { high.max(counts.as_ref().map_or(0.0, at_mean)) / middle } else { 1.0 };
+        let kind = kind.unwrap_or_else(|| {
+            let most = middle * if range == 1.0 { TEXTURE } else { COUNTS };
+            match counts.as_ref().filter(|counts| at_mean(counts) < most) {
+                _ if whiteness < WHITE && middle > VISIBLE * range => NoiseKind::Camera,
+                None => NoiseKind::Gaussian,
+                Some(counts) if counts.iter().all(|variance| variance.a == 0.0) => NoiseKind::Poisson,
+                Some(_) => NoiseKind::PoissonGaussian,
+            }
         });
-        if kind == NoiseKind::Gaussian {
-            let sigma = if high > TEXTURE * middle { middle } else { high };
-            let levels = vec![sigma; image.channels()];
-            return Self { kind, sigma, levels, variances, whiteness, spectrum };
-        }
-        // Where the variance does not show how it rises, all of it is that of counts.
-        let b = high * high / middling.abs().max(range / 256.0);
-        let alone = Variance { a: 0.0, b, points: Vec::new() };
-        let mut variances = counts.unwrap_or_else(|| vec![alone; image.channels()]);
-        // Texture only adds to what the fit sees.
-        let texture = (root_mean_square(&at_middling(&variances)) / middle).max(1.0).powi(2);
-        if texture.is_finite() && texture < TEXTURE * TEXTURE {
-            for variance in &mut variances {
-                (variance.a, variance.b) = (variance.a / texture, variance.b / texture);
+        let mut found = Self { kind, sigma: middle, levels, variances, whiteness, spectrum: spectrum(image) };
+        match kind {
+            NoiseKind::Camera => {}
+            NoiseKind::Gaussian => {
+                found.sigma = if high > TEXTURE * middle { middle } else { high };
+                found.levels.fill(found.sigma);
+            }
+            NoiseKind::Poisson | NoiseKind::PoissonGaussian => {
+                // Where the variance does not show how it rises, all of it is that of counts.
+                let b = high * high / mean.abs().max(range / 256.0);
+                let alone = || vec![Variance { a: 0.0, b, points: Vec::new() }; image.channels()];
+                found.variances = counts.unwrap_or_else(alone);
+                // Texture only adds to what the fit sees.
+                let texture = (at_mean(&found.variances) / (SEEN * middle)).powi(2);
+                if texture > 1.0 && texture.is_finite() {
+                    found.variances.iter_mut().for_each(|v| (v.a, v.b) = (v.a / texture, v.b / texture));
+                }
+                found.levels = levels_at(&found.variances, mean);
+                found.sigma = root_mean_square(&found.levels);
             }
         }
-        let levels = at_middling(&variances);
-        Self { kind, sigma: root_mean_square(&levels), levels, variances, whiteness, spectrum }
+        found
     }
 
     /// Whether it rises with the intensity.
@@ -129,6 +125,10 @@ impl NoiseModel {
         scaled.data_mut().iter_mut().for_each(|v| *v = (*v - least) / range as f32);
         Some(levels(&scaled)?.iter().map(|level| range * level).collect())
     }
+}
+
+fn levels_at(variances: &[Variance], intensity: f64) -> Vec<f64> {
+    variances.iter().map(|variance| variance.at(intensity).sqrt()).collect()
 }
 
 /// The variances of all channels, if most of them rise with the intensity; the others are taken for the mean of those.
