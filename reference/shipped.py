@@ -60,7 +60,7 @@ def denoise(network, image, noise=1.0):
 def shipped_cases():
     tensors = {}
     for colour, channels in [("grey", 1), ("colour", 3)]:
-        for size in ["small", "best"]:
+        for size in ["small", "best"] + ["photo"] * (colour == "colour"):
             network = read(f"{colour}-{size}")
             tensors[f"{colour}-{size}"] = denoise(network, picture(channels))
             if colour == "grey":

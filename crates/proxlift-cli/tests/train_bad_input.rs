@@ -133,7 +133,9 @@ fn pairs_without_sense() {
         let image = proxlift::image::Image::zeros(1, side, side).unwrap();
         io::write(desk.path(name), &io::Picture::new(image, io::Depth::Eight)).unwrap();
     };
-    ["noisy/a.png", "noisy/b.png", "clean/a.png", "other/a.png", "other/c.png"].map(|name| picture(name, 40));
+    for name in ["noisy/a.png", "noisy/b.png", "clean/a.png", "other/a.png", "other/c.png"] {
+        picture(name, 40);
+    }
     refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["b.png", "no picture of that name", "1 of 2"]);
     picture("clean/b.png", 48);
     refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["b.png", "40 x 40", "48 x 48"]);
@@ -143,7 +145,7 @@ fn pairs_without_sense() {
     picture("clean/c.tif", 40);
     refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["c.tif", "same name"]);
     std::fs::write(desk.path("noisy/z.png"), b"not a picture").unwrap();
-    refuses(&desk, &["--noisy", "noisy", "--data", "other"], &["z.png", "cannot be read"]);
+    refuses(&desk, &["--noisy", "noisy", "--data", "other"], &["z.png", "not a PNG"]);
     refuses(&desk, &["--noise", "own"], &["--noisy"]);
     refuses(&desk, &["--noisy", "noisy", "--noise", "white"], &["--noisy"]);
     refuses(&desk, &["--noisy", "noisy", "--sigma-range", "0.1,0.2"], &["--sigma-range"]);

@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The scene, and the part of it that is shown.
-const SIZE: (usize, usize) = (480, 720);
-const SHOWN: (std::ops::Range<usize>, std::ops::Range<usize>) = (120..360, 240..520);
+const SIZE: (usize, usize) = (960, 1440);
+const SHOWN: (std::ops::Range<usize>, std::ops::Range<usize>) = (330..570, 560..840);
 /// Counts of white.
 const PEAK: f32 = 20.0;
 const GAP: usize = 6;
@@ -35,12 +35,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         *v = Poisson::new(PEAK * v.max(1e-6)).expect("a mean").sample(&mut rng) / 65_535.0;
     }
     let camera = CameraNoise {
-        gain: 0.012,
-        read_noise: 0.01,
+        gain: 0.008,
+        read_noise: 0.008,
         balance: [1.9, 1.0, 1.6],
         demosaicing: Demosaicing::GradientCorrected,
         smoothing: [0.8, 1.8],
-        colour: 0.8,
+        colour: 0.7,
         jpeg: Some((94, true)),
     };
     let camera = camera.photograph(&mut rng, &clean);

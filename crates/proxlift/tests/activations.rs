@@ -177,7 +177,7 @@ fn at_another_contrast_the_network_does_the_same() {
 #[test]
 fn a_model_file_keeps_it() {
     for network in networks().iter().map(Network::cast::<f32>) {
-        let model = Model { network, sigma: 0.1, noise: PatchNoise::White, provenance: Provenance::new() };
+        let model = Model { network, sigma: 0.1, noise: Default::default(), provenance: Provenance::new() };
         let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
         assert_eq!(again, model);
     }

@@ -19,7 +19,7 @@ fn leaves(channels: Channels, side: usize) -> Image {
 fn model(channels: usize) -> Model {
     let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels };
     let network = Network::glorot(architecture, 0.1, 1).unwrap();
-    Model { network, sigma: 0.1, noise: PatchNoise::White, provenance: Provenance::new() }
+    Model { network, sigma: 0.1, noise: Default::default(), provenance: Provenance::new() }
 }
 
 fn scaled(image: &Image, factor: f32) -> Image {
@@ -40,7 +40,8 @@ fn raster(image: &Image, depth: Depth) -> Raster {
 /// thresholds twice or half as large they fall behind, and so they do as they were trained.
 #[test]
 fn every_built_in_network_is_right_at_every_level() {
-    for (built_in, channels) in BuiltIn::ALL.into_iter().flat_map(|b| [(b, Grey), (b, Rgb)]) {
+    let for_white_noise = [BuiltIn::Small, BuiltIn::Best];
+    for (built_in, channels) in for_white_noise.into_iter().flat_map(|b| [(b, Grey), (b, Rgb)]) {
         let clean = leaves(channels, 128);
         for (level, gain, lead) in [(10.0, 2.5, 0.0), (25.0, 4.5, 0.5), (50.0, 6.5, 0.5), (75.0, 7.5, 0.5)] {
             let sigma = level / 255.0;

@@ -305,7 +305,7 @@ fn numbers_out_of_range_get_a_sentence() {
     }
     for sigma in [-0.1, f64::NAN, f64::INFINITY] {
         let model =
-            Model { network: good.clone(), sigma, noise: PatchNoise::White, provenance: Provenance::new() };
+            Model { network: good.clone(), sigma, noise: Default::default(), provenance: Provenance::new() };
         explains(model.to_bytes(), &[&format!("sigma is {sigma}"), "0 or more"]);
         let folder = tempfile::tempdir().unwrap();
         explains(model.save(folder.path().join("model.safetensors")), &["sigma"]);

@@ -8,7 +8,7 @@ fn model() -> Model {
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
     let network = Network::glorot(architecture, 0.1, 7).unwrap();
     let provenance = Provenance::from([("seed".into(), "7".into())]);
-    Model { network, sigma: 0.1, noise: PatchNoise::White, provenance }
+    Model { network, sigma: 0.1, noise: Default::default(), provenance }
 }
 
 #[test]

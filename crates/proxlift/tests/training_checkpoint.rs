@@ -91,7 +91,7 @@ fn a_model_is_no_checkpoint() {
     let model = Model {
         network: checkpoint().network,
         sigma: 0.1,
-        noise: PatchNoise::White,
+        noise: Default::default(),
         provenance: Provenance::new(),
     };
     model.save(&path).unwrap();
@@ -104,6 +104,7 @@ fn a_model_has_the_same_bytes_whenever_it_is_written() {
     let model = || Model {
         network: checkpoint().network,
         sigma: 0.1,
+        noise: Default::default(),
         provenance: (0..9).map(|i| (format!("name {i}"), format!("\"value\" {i}"))).collect(),
     };
     let bytes = model().to_bytes().unwrap();

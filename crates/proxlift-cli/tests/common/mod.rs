@@ -45,7 +45,7 @@ impl Desk {
         let architecture = Architecture { depth: 4, features: 6, kernel: 3, channels };
         let network = Network::glorot(architecture, 0.1, 1).unwrap();
         let provenance = Provenance::from([("trainer".to_string(), "none at all".to_string())]);
-        Model { network, sigma: 0.1, provenance }.save(&path).unwrap();
+        Model { network, sigma: 0.1, noise: Default::default(), provenance }.save(&path).unwrap();
         path
     }
 

@@ -1,10 +1,8 @@
 //! Pairs of pictures of the same scenes: noisy ones and their partners, which are clean, or noisy in another way.
 
 use super::ImageSet;
-use crate::denoiser::Standard;
-use crate::image::{Channels, Image};
+use crate::image::Channels;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,14 +26,8 @@ impl Pairs {
         channels: Channels,
     ) -> Result<Self> {
         let (noisy, partners) = (noisy.as_ref(), partners.as_ref());
-        let sets = [noisy, partners].map(|folder| ImageSet::from_folder(folder, channels));
-        let [noisy_set, partner_set] = sets;
-        let pairs = Self { noisy: noisy_set?, partners: partner_set? };
-        for set in [&pairs.noisy, &pairs.partners] {
-            if let Some((path, reason)) = set.skipped().first() {
-                return Err(Error::file(path, format!("one of a pair cannot be read: {reason}")));
-            }
-        }
+        let read = |folder| ImageSet::all_of_folder(folder, channels);
+        let pairs = Self { noisy: read(noisy)?, partners: read(partners)? };
         let names = [by_name(&pairs.noisy, noisy)?, by_name(&pairs.partners, partners)?];
         for (here, there, folder) in [(0, 1, partners), (1, 0, noisy)] {
             let alone: Vec<_> =
@@ -77,22 +69,6 @@ impl Pairs {
         let ((noisy, held_noisy), (partners, held)) =
             (self.noisy.hold_out(every)?, self.partners.hold_out(every)?);
         Ok((Self { noisy, partners }, Self { noisy: held_noisy, partners: held }))
-    }
-
-    /// All pairs at the contrast at which the noise has the level `sigma`: see [`Standard`].
-    ///
-    /// # Errors
-    /// When a picture cannot be brought to it.
-    pub fn standard(&self, sigma: f64) -> Result<Self> {
-        let images = self.noisy.images().par_iter().zip(self.partners.images());
-        let images: Result<Vec<(Image, Image)>> = images
-            .map(|(noisy, partner)| {
-                let standard = Standard::of(noisy, sigma)?;
-                Ok((standard.noisy(noisy.clone()), standard.partner(partner.clone())))
-            })
-            .collect();
-        let (noisy, partners): (Vec<_>, Vec<_>) = images?.into_iter().unzip();
-        Ok(Self { noisy: self.noisy.with_images(noisy), partners: self.partners.with_images(partners) })
     }
 }
 

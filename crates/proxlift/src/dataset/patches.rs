@@ -92,7 +92,7 @@ impl Patches {
         Ok(Self { set, noisy: None, spec, usable })
     }
 
-    /// The patches of pairs, whose noise should have the level `spec.sigma`: see [`Pairs::standard`].
+    /// The patches of pairs, whose noise should have the level `spec.sigma`: see [`Standard`](crate::denoiser::Standard).
     ///
     /// # Errors
     /// As [`Patches::new`].

@@ -26,6 +26,15 @@ impl ImageSet {
         Self::read(folder, images_below(folder)?, channels)
     }
 
+    /// Like [`ImageSet::from_folder`], but a file that cannot be read is an error.
+    pub(super) fn all_of_folder(folder: &Path, channels: Channels) -> Result<Self> {
+        let names = images_below(folder)?;
+        let images = names.par_iter().map(|path| Ok(io::read(path)?.image.into_channels(channels)));
+        let images = images.collect::<Result<Vec<_>>>()?;
+        refuse!(images.is_empty() => "{}: the folder holds no images", folder.display());
+        Ok(Self { channels, images, names, skipped: Vec::new() })
+    }
+
     /// Like [`ImageSet::from_folder`], but at most `most` images, evenly spaced in the order of their paths; the others
     /// are not read. Where a file cannot be read, the choice is made again without it.
     pub fn spaced(folder: impl AsRef<Path>, channels: Channels, most: usize) -> Result<Self> {
@@ -78,7 +87,7 @@ impl ImageSet {
     }
 
     /// The same set with other images in the place of each.
-    pub(super) fn with_images(&self, images: Vec<Image>) -> Self {
+    pub(crate) fn with_images(&self, images: Vec<Image>) -> Self {
         Self { channels: self.channels, images, names: self.names.clone(), skipped: vec![] }
     }
 

@@ -1,6 +1,6 @@
 //! The noise level that a picture is denoised for.
 
-use super::pixels::Pixels;
+use super::pixels::{EIGHT_BITS, Pixels};
 use crate::image::Image;
 use crate::noise::{NoiseKind, NoiseModel, root_mean_square};
 use std::fmt;
@@ -45,7 +45,7 @@ impl Noise {
         // Counts may fill a small part of their 16 bits.
         let range = if white_is_one && range > DARK { 1.0 } else { range };
         let model = NoiseModel::of_kind(sample, range, kind);
-        let faint = model.sigma <= FAINT * range && !model.is_counted();
+        let faint = model.sigma <= FAINT * range && (!model.is_counted() || unit == EIGHT_BITS);
         Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range, unit }
     }
 

@@ -5,7 +5,7 @@ use crate::image::{Channels, Image};
 use std::ops::Range;
 
 /// The unit of 8 bits.
-const EIGHT_BITS: f64 = 1.0 / 255.0;
+pub(super) const EIGHT_BITS: f64 = 1.0 / 255.0;
 
 /// A picture of which rectangles can be had in floats.
 pub(super) trait Pixels {

@@ -3,8 +3,10 @@
 use super::noise::{Noise, sample};
 use super::stabiliser::{Counts, Stabiliser};
 use crate::Result;
+use crate::dataset::Pairs;
 use crate::image::Image;
 use crate::noise::{NoiseModel, white_level};
+use rayon::prelude::*;
 
 /// What brings a picture to the contrast at which its noise has a given level, after the Anscombe transform if it is
 /// that of counts: what a network trained for that level sees when a [`Denoiser`](super::Denoiser) uses it.
@@ -50,6 +52,22 @@ impl Standard {
             }
             _ => self.noisy(image),
         }
+    }
+
+    /// All pairs at the contrast at which the noise of each has the level `sigma`.
+    ///
+    /// # Errors
+    /// As [`Standard::of`].
+    pub fn pairs(pairs: &Pairs, sigma: f64) -> Result<Pairs> {
+        let images = pairs.noisy.images().par_iter().zip(pairs.partners.images());
+        let images: Result<Vec<(Image, Image)>> = images
+            .map(|(noisy, partner)| {
+                let standard = Self::of(noisy, sigma)?;
+                Ok((standard.noisy(noisy.clone()), standard.partner(partner.clone())))
+            })
+            .collect();
+        let (noisy, partners): (Vec<_>, Vec<_>) = images?.into_iter().unzip();
+        Ok(Pairs { noisy: pairs.noisy.with_images(noisy), partners: pairs.partners.with_images(partners) })
     }
 
     fn scaled(&self, mut image: Image) -> Image {

@@ -2,6 +2,7 @@
 
 use super::{Config, Start};
 use crate::dataset::{ImageSet, Pairs, PatchSpec, Patches};
+use crate::denoiser::Standard;
 use crate::model::{Model, Provenance};
 use crate::{Result, network::Network, training::Trainer};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl Config {
 
     /// The patches of pairs, as [`Config::patches`] gives them.
     pub fn patches_of_pairs(&self, pairs: &Pairs) -> Result<Patches> {
-        Patches::of_pairs(pairs.standard(self.sigma)?, self.patch_spec(pairs.noisy.len()))
+        Patches::of_pairs(Standard::pairs(pairs, self.sigma)?, self.patch_spec(pairs.noisy.len()))
     }
 
     fn patch_spec(&self, images: usize) -> PatchSpec {
