@@ -15,7 +15,7 @@ import time
 import numpy as np
 from PIL import Image
 
-SETTINGS = "--from photo --channels 3 --patch 72 --count 1000 --epochs 3 --batch 4 --rate 3e-4 --metric kronecker --fresh-places".split()
+SETTINGS = "--from photo --channels 3 --patch 72 --count 2000 --epochs 4 --batch 4 --rate 8e-4 --metric kronecker --fresh-places".split()
 PAIRS = 20
 
 

@@ -28,13 +28,14 @@ type Energies = [[f32; BANDS.len() - 1]; OPPONENTS];
 pub(super) fn features(image: &Image) -> Option<Vec<f32>> {
     let mut features = Vec::new();
     for (scale, quantiles) in [1, 2].into_iter().zip(QUANTILES) {
-        let mut blocks = energies(image, scale);
+        let blocks = energies(image, scale);
         if blocks.is_empty() {
             return None;
         }
         for (c, band) in (0..image.channels()).flat_map(|c| (0..BANDS.len() - 1).map(move |band| (c, band))) {
-            blocks.sort_unstable_by(|a, b| a[c][band].total_cmp(&b[c][band]));
-            let at = |q: &f32| blocks[(q * blocks.len() as f32) as usize][c][band].max(LEAST).ln();
+            let mut column: Vec<f32> = blocks.iter().map(|block| block[c][band]).collect();
+            column.sort_unstable_by(f32::total_cmp);
+            let at = |q: &f32| column[(q * column.len() as f32) as usize].max(LEAST).ln();
             features.extend(quantiles.iter().map(at));
         }
     }

@@ -8,7 +8,7 @@ use super::blocks::{Block, Cosines, SIDE, block, places};
 use rayon::prelude::*;
 
 /// Blocks looked at, at the most.
-const BLOCKS: usize = 16_000;
+const BLOCKS: usize = 8000;
 /// Low frequencies choose, high ones measure: the sum of a coefficient's two numbers.
 const LOW: std::ops::RangeInclusive<usize> = 1..=4;
 /// See [`LOW`].

@@ -19,6 +19,7 @@
 //! painted, masked or clipped: noise leaves few neighbours equal. Such blocks do not count, unless all is drawn so.
 
 use crate::image::Image;
+use rayon::prelude::*;
 use std::f64::consts::PI;
 
 const SIDE: usize = 8;
@@ -56,14 +57,13 @@ pub fn white_level(image: &Image) -> f64 {
     let dct = Dct::new(SIDE.min(height), SIDE.min(width));
     let (places_y, places_x) = (height - dct.rows + 1, width - dct.columns + 1);
     let step = step(channels, places_y, places_x);
-    let mut blocks = Vec::new();
-    for plane in image.data().chunks_exact(image.pixels()) {
-        for y in (0..places_y).step_by(step) {
-            for x in (0..places_x).step_by(step) {
-                blocks.extend(dct.block(&plane[y * width + x..], width));
-            }
-        }
-    }
+    let rows: Vec<(usize, usize)> =
+        (0..channels).flat_map(|c| (0..places_y).step_by(step).map(move |y| (c, y))).collect();
+    let row = |&(c, y): &(usize, usize)| -> Vec<Block> {
+        let row = &image.plane(c)[y * width..];
+        (0..places_x).step_by(step).filter_map(|x| dct.block(&row[x..], width)).collect()
+    };
+    let mut blocks: Vec<Block> = rows.par_iter().flat_map_iter(row).collect();
     if !is_drawn(&blocks) {
         blocks.retain(|block| block.equal <= FLAT);
     }
