@@ -51,7 +51,7 @@ impl Variance {
         let cosines = Cosines::new();
         let measure = |&place: &_| Measured::new(&cosines.transform(&block(plane, size.1, place)));
         let mut blocks: Vec<Measured> = places(size, SIDE, BLOCKS).par_iter().map(measure).collect();
-        blocks.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        blocks.sort_unstable_by(|a, b| a.mean.total_cmp(&b.mean));
         let bins = BINS.0.min(blocks.len() / BINS.2);
         if bins < BINS.1 {
             return None;
@@ -82,19 +82,19 @@ struct Measured {
     /// The energy of its low frequencies.
     texture: f64,
     /// The squares of its coefficients at high frequencies.
-    squares: [f64; COUNT],
+    squares: [f32; COUNT],
 }
 
 impl Measured {
     fn new(coefficients: &Block) -> Self {
-        let (mut texture, mut squares, mut count) = (0.0, [0.0; COUNT], 0);
+        let (mut texture, mut squares, mut count) = (0.0, [0.0f32; COUNT], 0);
         for (i, row) in coefficients.iter().enumerate() {
             for (j, &v) in row.iter().enumerate() {
                 let square = f64::from(v) * f64::from(v);
                 if LOW.contains(&(i + j)) {
                     texture += square;
                 } else if i + j >= HIGH {
-                    squares[count] = square;
+                    squares[count] = square as f32;
                     count += 1;
                 }
             }
@@ -105,12 +105,12 @@ impl Measured {
 
 /// Intensity and variance of the quiet blocks of a bin.
 fn point(bin: &mut [Measured]) -> [f64; 2] {
-    bin.sort_by(|a, b| a.texture.total_cmp(&b.texture));
+    bin.sort_unstable_by(|a, b| a.texture.total_cmp(&b.texture));
     let quiet = &bin[..WEAKEST.1.max((WEAKEST.0 * bin.len() as f64) as usize).min(bin.len())];
     let number = quiet.len() as f64;
-    let mut sums = [0.0; COUNT];
+    let mut sums = [0.0f64; COUNT];
     for block in quiet {
-        sums.iter_mut().zip(&block.squares).for_each(|(sum, square)| *sum += square);
+        sums.iter_mut().zip(&block.squares).for_each(|(sum, square)| *sum += f64::from(*square));
     }
     sums.sort_by(f64::total_cmp);
     // The median of a chi-square variable is less than its mean (Wilson and Hilferty 1931).

@@ -2,6 +2,7 @@
 
 use super::{Variance, learned::levels, quiet::spectrum, white_level};
 use crate::{image::Image, named::named};
+use rayon::prelude::*;
 
 named! {
     /// A kind of noise.
@@ -51,9 +52,13 @@ pub struct NoiseModel {
 const WHITE: f64 = 0.45;
 /// Noise of a camera that is weaker than this share of white is not told from texture.
 const VISIBLE: f64 = 1.2 / 255.0;
-/// An estimate from high frequencies that exceeds the learned one by this factor saw texture; for counts, whose picture is
-/// not on the scale of photographs, by the second one.
+/// An estimate from high frequencies that exceeds the learned one by this factor saw texture.
 const TEXTURE: f64 = 1.8;
+/// The ranges of photographs, whose texture often rises with the intensity; pictures on another scale are rather counts.
+const PHOTOGRAPH: std::ops::Range<f64> = 0.2..1.6;
+/// Counts on the scale of photographs have no read noise to be told from texture, and at most this many times the learned
+/// level; on another scale the second one.
+const PHOTONS: f64 = 1.25;
 const COUNTS: f64 = 3.0;
 /// Noise of counts is at most this many times the learned level.
 const SEEN: f64 = 1.5;
@@ -66,12 +71,17 @@ impl NoiseModel {
 
     /// The noise of a picture, if it is of this kind.
     pub fn of_kind(image: &Image, range: f64, kind: Option<NoiseKind>) -> Self {
-        let high = white_level(image);
-        let levels = Self::levels(image, range).unwrap_or_else(|| vec![high; image.channels()]);
-        let middle = root_mean_square(&levels);
         let size = (image.height(), image.width());
-        let planes = image.data().chunks_exact(image.pixels());
-        let variances: Vec<Variance> = planes.filter_map(|plane| Variance::fit(plane, size)).collect();
+        let fit = || -> Vec<Variance> {
+            let planes = image.data().par_chunks_exact(image.pixels());
+            planes.filter_map(|plane| Variance::fit(plane, size)).collect()
+        };
+        let ((high, learned), (variances, spectrum)) = rayon::join(
+            || rayon::join(|| white_level(image), || Self::levels(image, range)),
+            || rayon::join(fit, || spectrum(image)),
+        );
+        let levels = learned.unwrap_or_else(|| vec![high; image.channels()]);
+        let middle = root_mean_square(&levels);
         let mean = image.data().iter().map(|v| f64::from(*v)).sum::<f64>() / image.data().len() as f64;
         let counts = counts(&variances, image.channels());
         // Of counts, quiet blocks are dark ones, and have less noise than others.
@@ -79,15 +89,21 @@ impl NoiseModel {
         let whiteness =
             if middle > 0.0 { high.max(counts.as_ref().map_or(0.0, at_mean)) / middle } else { 1.0 };
         let kind = kind.unwrap_or_else(|| {
-            let most = middle * if range == 1.0 { TEXTURE } else { COUNTS };
-            match counts.as_ref().filter(|counts| at_mean(counts) < most) {
+            let plausible = |counts: &&Vec<Variance>| {
+                if PHOTOGRAPH.contains(&range) {
+                    at_mean(counts) < PHOTONS * middle && counts.iter().all(|variance| variance.a == 0.0)
+                } else {
+                    at_mean(counts) < COUNTS * middle
+                }
+            };
+            match counts.as_ref().filter(plausible) {
                 _ if whiteness < WHITE && middle > VISIBLE * range => NoiseKind::Camera,
                 None => NoiseKind::Gaussian,
                 Some(counts) if counts.iter().all(|variance| variance.a == 0.0) => NoiseKind::Poisson,
                 Some(_) => NoiseKind::PoissonGaussian,
             }
         });
-        let mut found = Self { kind, sigma: middle, levels, variances, whiteness, spectrum: spectrum(image) };
+        let mut found = Self { kind, sigma: middle, levels, variances, whiteness, spectrum };
         match kind {
             NoiseKind::Camera => {}
             NoiseKind::Gaussian => {
