@@ -1,9 +1,9 @@
 """The built-in model for photographs, adapted to a camera that it has never seen by 20 pairs of that camera.
 
-    python experiments/fine_tuning.py PROXLIFT POLYU [CAMERA]
+    python experiments/fine_tuning.py PROXLIFT POLYU [CAMERA [MODEL]]
 
 The pairs of the camera (NikonD800) are split by scenes: at least 20 crops to adapt to, the others to test. The model that comes
-out is compared with the built-in one on those. Needs numpy and pillow.
+out is compared on those with the one that it started from: `photo`, or MODEL, which should not know the camera either. Needs numpy and pillow.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import time
 import numpy as np
 from PIL import Image
 
-SETTINGS = "--from photo --channels 3 --patch 72 --count 2000 --epochs 4 --batch 4 --rate 8e-4 --metric kronecker --fresh-places".split()
+SETTINGS = "--channels 3 --patch 72 --count 2000 --epochs 4 --batch 4 --rate 8e-4 --metric kronecker --fresh-places".split()
 PAIRS = 20
 
 
@@ -30,6 +30,7 @@ def psnr(a, b):
 def main():
     program, data = sys.argv[1], pathlib.Path(sys.argv[2])
     camera = sys.argv[3] if len(sys.argv) > 3 else "NikonD800"
+    model = str(pathlib.Path(sys.argv[4]).resolve()) if len(sys.argv) > 4 else "photo"
     names = sorted(path.stem for path in (data / "noisy").iterdir() if path.stem.startswith(camera))
     scenes = sorted({name.rsplit("_", 1)[0] for name in names})
     train = []
@@ -47,16 +48,15 @@ def main():
         for name in test:
             Image.open(data / "noisy" / f"{name}.jpg").save(work / "test" / f"{name}.png")
         start = time.time()
-        command = [program, "train", "--noisy", "noisy", "--data", "mean", *SETTINGS, "--out", "run", "--quiet"]
+        command = [program, "train", "--noisy", "noisy", "--data", "mean", "--from", model, *SETTINGS, "--out", "run", "--quiet"]
         subprocess.run(command, check=True, cwd=work, stdout=subprocess.DEVNULL)
         minutes = (time.time() - start) / 60
         clean = [load(data / "mean" / f"{name}.jpg") for name in test]
         print(f"{camera}: {len(train)} pairs to adapt to, {minutes:.1f} minutes; PSNR of the {len(test)} others")
         print(f"noisy      {np.mean([psnr(load(work / 'test' / f'{n}.png'), x) for n, x in zip(test, clean)]):.2f}")
-        for title, flags in (("built in", []), ("adapted", ["--model", "run/model.safetensors"])):
-            out = title.replace(" ", "-")
-            subprocess.run([program, "denoise", "test", "-o", out, "--quiet", *flags], check=True, cwd=work)
-            scores = [psnr(load(work / out / f"{name}.png"), x) for name, x in zip(test, clean)]
+        for title, flags in (("before", ["--model", model]), ("adapted", ["--model", "run/model.safetensors"])):
+            subprocess.run([program, "denoise", "test", "-o", title, "--quiet", *flags], check=True, cwd=work)
+            scores = [psnr(load(work / title / f"{name}.png"), x) for name, x in zip(test, clean)]
             print(f"{title:10} {np.mean(scores):.2f}")
 
 

@@ -149,5 +149,5 @@ fn pairs_without_sense() {
     refuses(&desk, &["--noise", "own"], &["--noisy"]);
     refuses(&desk, &["--noisy", "noisy", "--noise", "white"], &["--noisy"]);
     refuses(&desk, &["--noisy", "noisy", "--sigma-range", "0.1,0.2"], &["--sigma-range"]);
-    refuses(&desk, &["--noise", "camera"], &["3 channels"]);
+    refuses(&desk, &["--noise", "camera"], &["--channels 3"]);
 }

@@ -1,6 +1,7 @@
 //! The work on one picture, or on the pages of one file, and on many of them.
 
 use super::before_after::{self, BeforeAfter};
+use super::done::Done;
 use super::{Arguments, report, report::Row};
 use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard};
@@ -27,39 +28,6 @@ pub(super) struct Job<'a> {
     pub pool: rayon::ThreadPool,
     /// Held by the picture that has all threads to itself, so that only one takes the memory for that.
     pub turn: Mutex<()>,
-}
-
-pub(super) struct Done {
-    pixels: usize,
-    pub pages: usize,
-    /// That of the first page.
-    pub noise: Option<Noise>,
-    /// What denoised the first page.
-    pub model: String,
-    /// The first page, if it is to be shown.
-    pub shown: Option<BeforeAfter>,
-    /// For `--json`.
-    pub facts: Value,
-}
-
-impl Done {
-    /// The noise of the first page, and whether it was given.
-    pub(super) fn noise_for_people(&self) -> String {
-        match &self.noise {
-            None => "as the model was trained".into(),
-            Some(noise) if noise.model.is_none() => format!("{noise}, given"),
-            Some(noise) if noise.faint => format!("{noise}: hardly any"),
-            Some(noise) => noise.to_string(),
-        }
-    }
-
-    /// What was done and why, in one line.
-    pub(super) fn told(&self) -> String {
-        let (estimated, faint) = self.noise.as_ref().map_or((false, false), |n| (n.model.is_some(), n.faint));
-        let estimated = if estimated { "estimated: " } else { "" };
-        let advice = if faint { "; --sigma S denoises for another level" } else { "" };
-        format!("noise {estimated}{}; model {}{advice}", self.noise_for_people(), self.model)
-    }
 }
 
 impl Job<'_> {

@@ -1,6 +1,6 @@
 //! What was done to each picture and why, as a table.
 
-use super::job::Done;
+use super::done::Done;
 use std::path::Path;
 
 /// The longest name that has a line for itself and its facts.

@@ -32,7 +32,7 @@ const FAINT: f64 = 1.0 / 255.0;
 const DARK: f64 = 0.2;
 
 /// A larger picture is estimated from bands of rows that have so many pixels in all.
-const MOST_PIXELS: usize = 1 << 21;
+const MOST_PIXELS: usize = 1 << 22;
 pub(super) const BAND: usize = 64;
 
 impl Noise {

@@ -1,0 +1,38 @@
+//! A picture that is done, and what is said about it.
+
+use super::before_after::BeforeAfter;
+use proxlift::denoiser::Noise;
+use serde_json::Value;
+
+pub(super) struct Done {
+    pub pixels: usize,
+    pub pages: usize,
+    /// That of the first page.
+    pub noise: Option<Noise>,
+    /// What denoised the first page.
+    pub model: String,
+    /// The first page, if it is to be shown.
+    pub shown: Option<BeforeAfter>,
+    /// For `--json`.
+    pub facts: Value,
+}
+
+impl Done {
+    /// The noise of the first page, and whether it was given.
+    pub(super) fn noise_for_people(&self) -> String {
+        match &self.noise {
+            None => "as the model was trained".into(),
+            Some(noise) if noise.model.is_none() => format!("{noise}, given"),
+            Some(noise) if noise.faint => format!("{noise}: hardly any"),
+            Some(noise) => noise.to_string(),
+        }
+    }
+
+    /// What was done and why, in one line.
+    pub(super) fn told(&self) -> String {
+        let (estimated, faint) = self.noise.as_ref().map_or((false, false), |n| (n.model.is_some(), n.faint));
+        let estimated = if estimated { "estimated: " } else { "" };
+        let advice = if faint { "; --sigma S denoises for another level" } else { "" };
+        format!("noise {estimated}{}; model {}{advice}", self.noise_for_people(), self.model)
+    }
+}
