@@ -7,8 +7,6 @@
 use super::blocks::{Block, Cosines, SIDE, block, places};
 use rayon::prelude::*;
 
-/// Blocks looked at, at the most.
-const BLOCKS: usize = 8000;
 /// Low frequencies choose, high ones measure: the sum of a coefficient's two numbers.
 const LOW: std::ops::RangeInclusive<usize> = 1..=4;
 /// See [`LOW`].
@@ -46,11 +44,11 @@ pub struct Variance {
 }
 
 impl Variance {
-    /// Fits the variance of white noise in a plane; none if it has too few blocks.
-    pub(super) fn fit(plane: &[f32], size: (usize, usize)) -> Option<Self> {
+    /// Fits the variance of white noise in a plane, from so many blocks at the most; none if it has too few.
+    pub(super) fn fit(plane: &[f32], size: (usize, usize), blocks: usize) -> Option<Self> {
         let cosines = Cosines::new();
         let measure = |&place: &_| Measured::new(&cosines.transform(&block(plane, size.1, place)));
-        let mut blocks: Vec<Measured> = places(size, SIDE, BLOCKS).par_iter().map(measure).collect();
+        let mut blocks: Vec<Measured> = places(size, SIDE, blocks).par_iter().map(measure).collect();
         blocks.sort_unstable_by(|a, b| a.mean.total_cmp(&b.mean));
         let bins = BINS.0.min(blocks.len() / BINS.2);
         if bins < BINS.1 {
@@ -185,7 +183,7 @@ mod tests {
         let clean = dead_leaves(2, 0, 256, 256, Channels::Grey).unwrap();
         let noisy: Vec<f32> =
             clean.data().iter().map(|v| f64::from(*v)).map(noise).map(|v| v as f32).collect();
-        Variance::fit(&noisy, (256, 256)).unwrap()
+        Variance::fit(&noisy, (256, 256), 8000).unwrap()
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct NoiseModel {
     pub spectrum: Vec<Vec<f64>>,
 }
 
+/// Blocks that the variance of a channel is fitted to, at the most; half as many in colour.
+const BLOCKS: usize = 8000;
 /// Noise with a smaller [whiteness](NoiseModel::whiteness) is that of a camera.
 const WHITE: f64 = 0.45;
 /// Noise of a camera that is weaker than this share of white is not told from texture.
@@ -74,7 +76,7 @@ impl NoiseModel {
         let size = (image.height(), image.width());
         let fit = || -> Vec<Variance> {
             let planes = image.data().par_chunks_exact(image.pixels());
-            planes.filter_map(|plane| Variance::fit(plane, size)).collect()
+            planes.filter_map(|plane| Variance::fit(plane, size, BLOCKS / image.channels().min(2))).collect()
         };
         let ((high, learned), (variances, spectrum)) = rayon::join(
             || rayon::join(|| white_level(image), || Self::levels(image, range)),

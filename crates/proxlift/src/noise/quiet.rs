@@ -8,7 +8,7 @@ use crate::image::Image;
 use rayon::prelude::*;
 
 /// Blocks looked at, at the most.
-const BLOCKS: usize = 1500;
+const BLOCKS: usize = 800;
 /// The share of them that is quiet.
 const QUIET: usize = 20;
 /// The sums of a frequency's two numbers, from 1 on.
