@@ -19,7 +19,8 @@ for copy in 1 2 3 4 5 6; do
     for file in "$work"/mean/*.jpg; do ln -sf "$(realpath "$file")" "$work/clean/p${copy}_$(basename "$file")"; done
 done
 
-# The levels come first: pairs are brought to them.
+# The levels come first: pairs are brought to them. (For the shipped files the estimator was trained once more after `photo`, with
+# counts among its examples.)
 cargo build --release --example noise_features
 features=target/release/examples/noise_features
 $features "$work/grey.csv" grey 9 "$photos" "$bsds"
