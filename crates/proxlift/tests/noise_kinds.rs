@@ -5,7 +5,7 @@ use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::dataset::{ImageSet, Pairs, PatchNoise, PatchSpec, Patches, Visit};
 use proxlift::denoiser::{Counts, Standard};
 use proxlift::evaluation::{Peak, psnr};
-use proxlift::image::io::{Depth, Picture, Raster};
+use proxlift::image::io::{self, Depth, Picture, Raster};
 use proxlift::image::noise::{CameraNoise, Demosaicing, add_gaussian};
 use proxlift::image::{Channels, Image, enlarge};
 use proxlift::model::BuiltIn;
@@ -146,6 +146,24 @@ fn patches_of_pairs_lie_at_the_same_places() {
     patches.fill(&[0, 7, 9, 3], Visit { place: 2, noise: 5 }, &mut x, &mut z);
     assert!(x.iter().zip(&z).all(|(x, z)| (x - z).abs() < 0.06));
     assert!(x != z);
+}
+
+#[test]
+fn partners_belong_together_by_name_whatever_their_extensions() {
+    let folder = tempfile::tempdir().unwrap();
+    let grey = |value: f32| Picture::new(Image::new(1, 9, 9, vec![value; 81]).unwrap(), Depth::Sixteen);
+    // As whole names, `a.q.tif` comes before `a.tif`, but `a.png` before `a.q.png`.
+    for (name, value) in
+        [("noisy/a.png", 0.2), ("noisy/a.q.png", 0.7), ("clean/a.tif", 0.2), ("clean/a.q.tif", 0.7)]
+    {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        io::write(path, &grey(value)).unwrap();
+    }
+    let [noisy, clean] = ["noisy", "clean"].map(|name| folder.path().join(name));
+    let pairs = Pairs::from_folders(noisy, clean, Channels::Grey).unwrap();
+    let values = |set: &ImageSet| set.images().iter().map(|image| image.data()[0]).collect::<Vec<_>>();
+    assert_eq!(values(&pairs.noisy), values(&pairs.partners));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pairs of pictures of the same scenes: noisy ones and their partners, which are clean, or noisy in another way.
 
-use super::ImageSet;
-use crate::image::Channels;
+use super::{ImageSet, images_below};
+use crate::image::{Channels, io::Format};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,23 +26,24 @@ impl Pairs {
         channels: Channels,
     ) -> Result<Self> {
         let (noisy, partners) = (noisy.as_ref(), partners.as_ref());
-        let read = |folder| ImageSet::all_of_folder(folder, channels);
-        let pairs = Self { noisy: read(noisy)?, partners: read(partners)? };
-        let names = [by_name(&pairs.noisy, noisy)?, by_name(&pairs.partners, partners)?];
+        let names = [by_name(noisy)?, by_name(partners)?];
         for (here, there, folder) in [(0, 1, partners), (1, 0, noisy)] {
-            let alone: Vec<_> =
-                names[here].iter().filter(|(name, _)| !names[there].contains_key(*name)).collect();
-            if let Some((_, path)) = alone.first() {
-                let (count, all) = (alone.len(), names[here].len());
-                return Err(Error::file(
-                    path,
-                    format!(
-                        "no picture of that name is in {}: {count} of {all} lack a partner",
-                        folder.display()
-                    ),
-                ));
+            let alone: Vec<&PathBuf> = names[here]
+                .iter()
+                .filter(|(name, _)| !names[there].contains_key(*name))
+                .map(|(_, path)| path)
+                .collect();
+            if let Some(path) = alone.first() {
+                let (count, all, folder) = (alone.len(), names[here].len(), folder.display());
+                let reason =
+                    format!("no picture of that name is in {folder}: {count} of {all} lack a partner");
+                return Err(Error::file(path, reason));
             }
         }
+        // By name, so that partners come in the same order whatever their extensions.
+        let [noisy, partners] =
+            names.map(|names| ImageSet::of_files(names.into_values().collect(), channels));
+        let pairs = Self { noisy: noisy?, partners: partners? };
         pairs.check()?;
         Ok(pairs)
     }
@@ -72,14 +73,17 @@ impl Pairs {
     }
 }
 
-/// The paths of a set by their names below its folder, without extensions.
-fn by_name<'a>(set: &'a ImageSet, folder: &Path) -> Result<BTreeMap<PathBuf, &'a PathBuf>> {
+/// The images below a folder by their names there, without extensions.
+fn by_name(folder: &Path) -> Result<BTreeMap<PathBuf, PathBuf>> {
     let mut names = BTreeMap::new();
-    for path in set.names() {
-        let name = path.strip_prefix(folder).unwrap_or(path).with_extension("");
-        if let Some(other) = names.insert(name, path) {
+    for path in images_below(folder)? {
+        let name = path.strip_prefix(folder).unwrap_or(&path).with_extension("");
+        if let Some(other) = names.insert(name, path.clone()) {
             return Err(Error::file(path, format!("{} has the same name", other.display())));
         }
+    }
+    if names.is_empty() {
+        return Err(Error::file(folder, format!("the folder holds no {} images", Format::READ)));
     }
     Ok(names)
 }

@@ -26,12 +26,9 @@ impl ImageSet {
         Self::read(folder, images_below(folder)?, channels)
     }
 
-    /// Like [`ImageSet::from_folder`], but a file that cannot be read is an error.
-    pub(super) fn all_of_folder(folder: &Path, channels: Channels) -> Result<Self> {
-        let names = images_below(folder)?;
-        let images = names.par_iter().map(|path| Ok(io::read(path)?.image.into_channels(channels)));
-        let images = images.collect::<Result<Vec<_>>>()?;
-        refuse!(images.is_empty() => "{}: the folder holds no images", folder.display());
+    /// The images of these files, in this order; one that cannot be read is an error.
+    pub(super) fn of_files(names: Vec<PathBuf>, channels: Channels) -> Result<Self> {
+        let images = names.par_iter().map(|path| read_as(path, channels)).collect::<Result<Vec<_>>>()?;
         Ok(Self { channels, images, names, skipped: Vec::new() })
     }
 
@@ -52,8 +49,7 @@ impl ImageSet {
     }
 
     fn read(folder: &Path, paths: Vec<PathBuf>, channels: Channels) -> Result<Self> {
-        let read: Vec<Result<Image>> =
-            paths.par_iter().map(|path| Ok(io::read(path)?.image.into_channels(channels))).collect();
+        let read: Vec<Result<Image>> = paths.par_iter().map(|path| read_as(path, channels)).collect();
         let (mut images, mut names, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for (path, image) in paths.into_iter().zip(read) {
             match image {
@@ -69,7 +65,7 @@ impl ImageSet {
         }
         if images.is_empty() {
             let reason = match skipped.len() {
-                0 => "the folder holds no PNG, JPEG, TIFF or WebP images".into(),
+                0 => format!("the folder holds no {} images", io::Format::READ),
                 n => format!("none of the {n} images can be read; the first: {}", skipped[0].1),
             };
             return Err(Error::file(folder, reason));
@@ -152,4 +148,8 @@ impl ImageSet {
     pub fn is_empty(&self) -> bool {
         self.images.is_empty()
     }
+}
+
+fn read_as(path: &Path, channels: Channels) -> Result<Image> {
+    Ok(io::read(path)?.image.into_channels(channels))
 }
