@@ -1,5 +1,6 @@
 //! Noisy pictures with what they should become: what scores a network while it is trained, and at the end.
 
+use crate::scores::few_at_a_time;
 use proxlift::dataset::{ImageSet, Pairs, Patches};
 use proxlift::evaluation::{Peak, Summary, psnr, ssim};
 use proxlift::image::noise::{CameraNoise, add_gaussian};
@@ -82,10 +83,9 @@ impl Trial {
 
     pub fn score(&self, denoiser: &Denoiser) -> Result<TrialScores> {
         let denoiser = self.set(denoiser.clone());
-        let few = 4 * rayon::current_num_threads();
         let mut estimates = Vec::new();
-        for noisy in self.noisy.chunks(few) {
-            estimates.extend(denoiser.denoise_all(noisy)?);
+        for few in few_at_a_time(self.len()) {
+            estimates.extend(denoiser.denoise_all(&self.noisy[few])?);
         }
         self.scores(&estimates)
     }

@@ -294,7 +294,7 @@ impl Denoiser {
         let found = noise.as_ref().and_then(|noise| noise.model.as_ref()).map(|model| model.kind);
         let method = self.method.suited(channels, found.or(self.kind));
         let sigma = match (&stabiliser, &noise) {
-            (_, Some(noise)) if noise.faint && picture.is_rounded() => Some(0.0),
+            (_, Some(noise)) if noise.is_none() => Some(0.0),
             (Some(stabiliser), _) => Some(stabiliser.sigma()),
             (None, Some(noise)) => Some(method.level(channels, noise)),
             (None, None) => None,

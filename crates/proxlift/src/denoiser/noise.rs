@@ -49,6 +49,11 @@ impl Noise {
         Self { sigma: model.sigma, model: Some(model), faint, white_is_one, range, unit }
     }
 
+    /// Whether there is none to remove: less than a grey level of a picture that was rounded to 8 bits.
+    pub(super) fn is_none(&self) -> bool {
+        self.faint && self.unit == EIGHT_BITS
+    }
+
     /// The unit of the picture's file: values of the model, divided by it, are on the scale of the file.
     pub fn unit(&self) -> f64 {
         self.unit

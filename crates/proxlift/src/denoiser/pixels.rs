@@ -15,10 +15,6 @@ pub(super) trait Pixels {
     fn size(&self) -> (usize, usize);
     /// The unit of its file.
     fn unit(&self) -> f64;
-    /// Whether it was rounded to 8 bits, so that noise of less than a grey level is none.
-    fn is_rounded(&self) -> bool {
-        self.unit() == EIGHT_BITS
-    }
     /// A rectangle.
     fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image;
 }

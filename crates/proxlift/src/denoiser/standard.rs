@@ -11,10 +11,9 @@ use rayon::prelude::*;
 /// What brings a picture to the contrast at which its noise has a given level, after the Anscombe transform if it is
 /// that of counts: what a network trained for that level sees when a [`Denoiser`](super::Denoiser) uses it.
 pub struct Standard {
-    stabiliser: Option<Stabiliser>,
+    /// For counts; with the level of the picture at high frequencies, where a clean partner has less.
+    stabiliser: Option<(Stabiliser, f64)>,
     scale: f64,
-    /// The noise of the picture at high frequencies, where a clean partner has less.
-    high: f64,
 }
 
 /// Noise counts as this share of the picture's range at least.
@@ -33,13 +32,14 @@ impl Standard {
         let noise = Noise::estimate(&sample, white_is_one, 1.0, None);
         let stabiliser = stabiliser(noise.model.as_ref(), Counts::default(), &sample, 1.0)?;
         let level = stabiliser.as_ref().map_or(noise.sigma.max(LEAST * noise.range), Stabiliser::sigma);
-        Ok(Self { stabiliser, scale: sigma / level, high: white_level(&sample) })
+        let stabiliser = stabiliser.map(|stabiliser| (stabiliser, white_level(&sample)));
+        Ok(Self { stabiliser, scale: sigma / level })
     }
 
     /// The noisy picture, or one with other noise of the same kind.
     pub fn noisy(&self, image: Image) -> Image {
         self.scaled(match &self.stabiliser {
-            Some(stabiliser) => stabiliser.forward(image),
+            Some((stabiliser, _)) => stabiliser.forward(image),
             None => image,
         })
     }
@@ -47,7 +47,7 @@ impl Standard {
     /// Its partner, clean or noisy: a clean value of counts becomes the mean of what its noisy versions become.
     pub fn partner(&self, image: Image) -> Image {
         match &self.stabiliser {
-            Some(stabiliser) if white_level(&image) < CLEAN * self.high => {
+            Some((stabiliser, high)) if white_level(&image) < CLEAN * high => {
                 self.scaled(stabiliser.expected(image))
             }
             _ => self.noisy(image),
