@@ -145,6 +145,7 @@ fn pairs_without_sense() {
     picture("clean/c.tif", 40);
     refuses(&desk, &["--noisy", "noisy", "--data", "clean"], &["c.tif", "same name"]);
     std::fs::write(desk.path("noisy/z.png"), b"not a picture").unwrap();
+    ["other/b.png", "other/z.png", "noisy/c.png"].iter().for_each(|name| picture(name, 40));
     refuses(&desk, &["--noisy", "noisy", "--data", "other"], &["z.png", "not a PNG"]);
     refuses(&desk, &["--noise", "own"], &["--noisy"]);
     refuses(&desk, &["--noisy", "noisy", "--noise", "white"], &["--noisy"]);
