@@ -1,10 +1,11 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::{files::check_free, filter_sheet, output, sensitivity::jacobian_norms, test_set::TestSet};
+use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::TestSet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
-use proxlift::{Error, Result, analysis::LipschitzBound, image::Channels, network::Architecture};
+use proxlift::analysis::{LipschitzBound, filter_sheet};
+use proxlift::{Error, Result, image::Channels, network::Architecture};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let bound = LipschitzBound::of(&model.network)?;
     let measured = Measured::at(&model, arguments.data.as_deref(), arguments.seed)?;
     if let Some(sheet) = &arguments.filter_sheet {
-        io::write(sheet, &Picture::new(filter_sheet::draw(&model.network)?, Depth::Eight))?;
+        io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
     }
     let facts = Facts { model, version, bound, measured };

@@ -10,7 +10,6 @@ mod denoise;
 mod error_map;
 mod evaluate;
 mod files;
-mod filter_sheet;
 mod flags;
 mod html;
 mod inspect;

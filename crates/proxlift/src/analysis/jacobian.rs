@@ -32,6 +32,13 @@ impl<'a, T: Real> Jacobian<'a, T> {
         Ok(Self { engine, network, at })
     }
 
+    /// `x^ = G(z)` at the image.
+    pub fn estimate(&self) -> Vec<T> {
+        let mut estimate = self.at.r[self.at.depth()].to_planar();
+        estimate.iter_mut().for_each(|r| *r = -*r);
+        estimate
+    }
+
     fn image(&self, planar: &[T]) -> Field<T> {
         let z = &self.at.z;
         Field::from_planar(1, z.channels(), z.grid(), planar).expect("a vector as long as the image")

@@ -1,7 +1,10 @@
-//! What can be said of a trained network: how much it amplifies a change, at an image and at worst.
+//! What can be said of a trained network: how much it amplifies a change, at an image and at worst, and how its filters
+//! look.
 
+mod filter_sheet;
 mod jacobian;
 mod lipschitz;
 
+pub use filter_sheet::filter_sheet;
 pub use jacobian::Jacobian;
 pub use lipschitz::LipschitzBound;

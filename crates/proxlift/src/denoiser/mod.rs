@@ -20,6 +20,8 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 
+mod derivative;
+mod map;
 mod method;
 mod noise;
 mod pixels;
@@ -28,8 +30,9 @@ mod stabiliser;
 mod standard;
 mod variation;
 
-pub use noise::Noise;
-pub use prepared::{Prepared, Progress};
+pub use noise::{Noise, estimate_pixels, sample_rows};
+pub use pixels::Pixels;
+pub use prepared::{Prepared, Progress, Put};
 pub use stabiliser::Counts;
 pub use standard::Standard;
 
@@ -42,9 +45,8 @@ use crate::model::{BuiltIn, Model, Provenance};
 use crate::noise::NoiseKind;
 use crate::{Result, engine, network::Network};
 use method::Method;
-use pixels::Pixels;
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 /// Removes noise from pictures: a trained network, or total variation.
 ///
@@ -101,7 +103,14 @@ impl From<Model> for Denoiser {
     /// A network of one's own. One for grey pictures takes the channels of a colour picture one by one. If its `sigma` is
     /// 0, the level that it was trained for is not known: then it is used as it is.
     fn from(model: Model) -> Self {
-        Method::Model(Arc::new(model)).into()
+        Arc::new(model).into()
+    }
+}
+
+impl From<Arc<Model>> for Denoiser {
+    /// The same, sharing the model.
+    fn from(model: Arc<Model>) -> Self {
+        Method::Model(model).into()
     }
 }
 
@@ -216,8 +225,24 @@ impl Denoiser {
     /// Denoises a picture in memory.
     /// Fails when a setting is out of range, a value is not finite, or a network for colour is given a grey picture.
     pub fn denoise(&self, noisy: &Image) -> Result<Image> {
-        noisy.check_finite()?;
-        self.ready(noisy, false)?.image(noisy)
+        let mut result = noisy.clone();
+        let put = &mut |at: (usize, usize), tile: &Image| result.put(at, tile);
+        self.denoise_pixels(noisy, put, &mut |_, _| ControlFlow::Continue(()))?;
+        Ok(result)
+    }
+
+    /// Denoises whatever gives its pixels, part by part: `put` gets the parts of the result. Returns the noise level that
+    /// it was denoised for, where there is one; `progress` may end the work.
+    pub fn denoise_pixels(
+        &self,
+        picture: &impl Pixels,
+        put: &mut Put<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Noise>> {
+        picture.check_finite()?;
+        let ready = self.prepare_pixels(picture)?;
+        ready.denoise_pixels(picture, put, progress)?;
+        Ok(ready.noise)
     }
 
     /// [`Denoiser::denoise`] for several pictures: at once, but large ones, each of which keeps all threads busy, one
@@ -258,12 +283,8 @@ impl Denoiser {
     /// The first half of [`Denoiser::denoise_raster`]: settles the noise level and adapts the network to it. A front end
     /// with many pictures does this for one while another one is denoised.
     pub fn prepare(&self, raster: &Raster) -> Result<Prepared<'_>> {
-        let white_is_one = raster.depth() != Depth::Float;
-        if let Some(sigma) = self.given().filter(|_| white_is_one) {
-            check_sigma_below_white(sigma)?;
-        }
-        let ready = self.ready(raster, white_is_one)?;
-        if !white_is_one && self.is_parallel() && ready.noise.is_none() {
+        let ready = self.prepare_pixels(raster)?;
+        if raster.depth() == Depth::Float && self.is_parallel() && ready.noise.is_none() {
             let largest = raster.largest();
             if largest > ANOTHER_SCALE {
                 tracing::warn!(
@@ -275,8 +296,13 @@ impl Denoiser {
         Ok(ready)
     }
 
-    fn ready(&self, picture: &impl Pixels, white_is_one: bool) -> Result<Prepared<'_>> {
+    /// The first half of [`Denoiser::denoise_pixels`].
+    pub fn prepare_pixels(&self, picture: &impl Pixels) -> Result<Prepared<'_>> {
         self.check()?;
+        let white_is_one = picture.unit() != 1.0;
+        if let Some(sigma) = self.given().filter(|_| white_is_one) {
+            check_sigma_below_white(sigma)?;
+        }
         let channels = picture.kind();
         let (mut noise, mut stabiliser) = (None, None);
         match self.level {

@@ -1,9 +1,9 @@
 //! The noise level that a picture is denoised for.
 
-use super::pixels::{EIGHT_BITS, Pixels};
+use super::pixels::{BAND, EIGHT_BITS, Pixels};
 use crate::image::Image;
 use crate::noise::{NoiseKind, NoiseModel, root_mean_square};
-use std::fmt;
+use std::{fmt, ops::Range};
 
 /// The noise level that a picture is denoised for.
 ///
@@ -33,7 +33,6 @@ const DARK: f64 = 0.2;
 
 /// A larger picture is estimated from bands of rows that have so many pixels in all.
 const MOST_PIXELS: usize = 1 << 22;
-pub(super) const BAND: usize = 64;
 
 impl Noise {
     pub(super) fn given(sigma: f64, white_is_one: bool) -> Self {
@@ -90,17 +89,32 @@ fn range(image: &Image) -> f64 {
     f64::from(most) - f64::from(least)
 }
 
-/// The picture, or bands of it, evenly spaced, one below the other.
+/// The rows that the noise of a picture is estimated from: all, or bands, evenly spaced.
+pub fn sample_rows(height: usize, width: usize) -> Vec<Range<usize>> {
+    let bands = (MOST_PIXELS / (BAND * width.max(1))).max(1);
+    if height <= bands * BAND {
+        return std::iter::once(0..height).collect();
+    }
+    let start = |i| i * (height - BAND) / bands;
+    (0..bands).map(|i| start(i)..start(i) + BAND).collect()
+}
+
+/// The noise of a picture, of this kind if it is known.
+pub fn estimate_pixels(picture: &impl Pixels, kind: Option<NoiseKind>) -> Noise {
+    Noise::estimate(&sample(picture), picture.unit() != 1.0, picture.unit(), kind)
+}
+
+/// The [rows](sample_rows) of a picture that its noise is estimated from, one below the other.
 pub(super) fn sample(picture: &impl Pixels) -> Image {
     let (height, width) = picture.size();
-    let bands = (MOST_PIXELS / (BAND * width)).max(1);
-    if height <= bands * BAND {
-        return picture.crop(0..height, 0..width);
+    let bands = sample_rows(height, width);
+    if let [all] = &bands[..] {
+        return picture.crop(all.clone(), 0..width);
     }
-    let mut sample = Image::zeros(picture.kind().count(), bands * BAND, width).expect("a band has pixels");
-    for i in 0..bands {
-        let y = i * (height - BAND) / bands;
-        sample.put((i * BAND, 0), &picture.crop(y..y + BAND, 0..width));
+    let rows = bands.len() * BAND;
+    let mut sample = Image::zeros(picture.kind().count(), rows, width).expect("a band has pixels");
+    for (i, band) in bands.into_iter().enumerate() {
+        sample.put((i * BAND, 0), &picture.crop(band, 0..width));
     }
     sample
 }

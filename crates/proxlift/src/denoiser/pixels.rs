@@ -1,22 +1,37 @@
-//! What a denoiser reads: an image in memory, or a raster in the depth of its file.
+//! What a denoiser reads: an image in memory, a raster in the depth of its file, or an array of another language.
 
 use crate::image::io::{Depth, Raster};
 use crate::image::{Channels, Image};
+use crate::Result;
 use std::ops::Range;
 
 /// The unit of 8 bits.
 pub(super) const EIGHT_BITS: f64 = 1.0 / 255.0;
 
+/// Rows that are looked at together.
+pub(super) const BAND: usize = 64;
+
 /// A picture of which rectangles can be had in floats.
-pub(super) trait Pixels {
+pub trait Pixels: Sync {
     /// Grey or RGB.
     fn kind(&self) -> Channels;
-    /// Rows and columns.
+    /// Rows and columns, both at least one.
     fn size(&self) -> (usize, usize);
-    /// The unit of its file.
+    /// The unit of its numbers, `1/255` for 8 bits and `1/65535` for 16; 1 for floats, whose scale is not known.
     fn unit(&self) -> f64;
-    /// A rectangle.
+    /// A rectangle, where white is 1; floats as they are.
     fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Image;
+
+    /// Refuses NaN and infinite values, naming the first.
+    fn check_finite(&self) -> Result<()> {
+        let (height, width) = self.size();
+        if self.unit() != 1.0 {
+            return Ok(());
+        }
+        let bands = (0..height).step_by(BAND);
+        let check = |top: usize| self.crop(top..(top + BAND).min(height), 0..width).check_finite_below(top);
+        bands.map(check).collect()
+    }
 }
 
 macro_rules! pixels {

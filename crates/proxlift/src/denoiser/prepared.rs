@@ -3,7 +3,8 @@
 //! The result has the same bits as the whole picture at once, rounded to the picture's depth, since a tile sees all that
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
-use super::{method::Work, noise::Noise, pixels::Pixels, stabiliser::Stabiliser, variation};
+use super::pixels::{BAND, Pixels};
+use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::model::BuiltIn;
 use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
@@ -11,6 +12,9 @@ use std::ops::{ControlFlow, Range};
 
 /// Told how many tiles are done, and of how many; ends the work if it breaks.
 pub type Progress<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + 'a;
+
+/// Takes a rectangle of the result, with the row and column where it belongs.
+pub type Put<'a> = dyn FnMut((usize, usize), &Image) + 'a;
 
 /// A [`Denoiser`](super::Denoiser) that has settled the noise level of a picture and is ready for it.
 pub struct Prepared<'a> {
@@ -32,48 +36,54 @@ impl Prepared<'_> {
             Work::Nothing => Ok(()),
             Work::Network(network) => self.pass(network, raster).raster(raster, progress),
             Work::TotalVariation(lambda) => {
-                variation::check_memory(raster.kind(), raster.size())?;
-                step(progress, 0, 1)?;
-                let noisy = raster.crop(0..raster.height(), 0..raster.width());
-                raster.put((0, 0), &self.vary(noisy, *lambda)?);
-                step(progress, 1, 1)
+                let estimate = self.vary(raster, *lambda, progress)?;
+                raster.put((0, 0), &estimate);
+                Ok(())
             }
         }
     }
 
-    /// The same for an image in memory.
-    pub(super) fn image(&self, noisy: &Image) -> Result<Image> {
+    /// The second half of [`Denoiser::denoise_pixels`](super::Denoiser::denoise_pixels), for the picture that this was
+    /// prepared for or for a part of it.
+    pub fn denoise_pixels(
+        &self,
+        picture: &impl Pixels,
+        put: &mut Put<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
         match &self.work {
-            Work::Nothing => Ok(noisy.clone()),
-            Work::Network(network) => self.pass(network, noisy).image(noisy),
-            Work::TotalVariation(lambda) => {
-                variation::check_memory(noisy.kind(), noisy.size())?;
-                self.vary(noisy.clone(), *lambda)
-            }
+            Work::Nothing => copy(picture, self.clip, put),
+            Work::Network(network) => return self.pass(network, picture).pixels(picture, put, progress),
+            Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
         }
+        Ok(())
     }
 
-    fn vary(&self, noisy: Image, lambda: f32) -> Result<Image> {
+    fn vary(&self, picture: &impl Pixels, lambda: f32, progress: &mut Progress<'_>) -> Result<Image> {
+        let (height, width) = picture.size();
+        variation::check_memory(picture.kind(), (height, width))?;
         let stabiliser = self.stabiliser.as_ref();
-        let estimate = variation::denoise(&forward(stabiliser, noisy), lambda)?;
+        let noisy = forward(stabiliser, picture.crop(0..height, 0..width));
+        step(progress, 0, 1)?;
+        let estimate = variation::denoise(&noisy, lambda, &mut |_| progress(0, 1))?;
+        step(progress, 1, 1)?;
         Ok(clipped(inverse(stabiliser, estimate), self.clip))
     }
 
     fn pass<'b>(&'b self, network: &'b Network<f32>, picture: &impl Pixels) -> Pass<'b> {
-        let (size, border) = (picture.size(), 2 * network.border);
-        let tiles = self.engine.tiles(network.architecture(), size.0 + border, size.1 + border);
-        Pass {
-            engine: self.engine,
-            network,
-            stabiliser: self.stabiliser.as_ref(),
-            size,
-            tiles,
-            clip: self.clip,
-        }
+        Pass::new(self.engine, network, self.stabiliser.as_ref(), self.clip, picture.size())
     }
 }
 
-fn step(progress: &mut Progress<'_>, done: usize, all: usize) -> Result<()> {
+/// A picture as it is, in bands of rows.
+fn copy(picture: &impl Pixels, clip: bool, put: &mut Put<'_>) {
+    let (height, width) = picture.size();
+    for top in (0..height).step_by(BAND) {
+        put((top, 0), &clipped(picture.crop(top..(top + BAND).min(height), 0..width), clip));
+    }
+}
+
+pub(super) fn step(progress: &mut Progress<'_>, done: usize, all: usize) -> Result<()> {
     match progress(done, all) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Cancelled),
@@ -88,14 +98,14 @@ fn inverse(stabiliser: Option<&Stabiliser>, image: Image) -> Image {
     if let Some(stabiliser) = stabiliser { stabiliser.inverse(image) } else { image }
 }
 
-fn clipped(mut image: Image, clip: bool) -> Image {
+pub(super) fn clipped(mut image: Image, clip: bool) -> Image {
     if clip {
         image.data_mut().iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
     }
     image
 }
 
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     engine: &'a dyn Engine<f32>,
     network: &'a Network<f32>,
     stabiliser: Option<&'a Stabiliser>,
@@ -107,9 +117,9 @@ struct Pass<'a> {
 }
 
 /// Rows or columns of a tile, as those of the picture.
-struct Span {
+pub(super) struct Span {
     /// Those that the tile computes.
-    wanted: Range<usize>,
+    pub wanted: Range<usize>,
     /// Those that it sees.
     seen: Range<usize>,
     /// How many mirrored ones it sees before and after them.
@@ -134,15 +144,33 @@ impl Span {
     }
 }
 
-impl Pass<'_> {
-    fn image(&self, noisy: &Image) -> Result<Image> {
-        let mut result = noisy.clone();
-        for (rows, columns) in self.tiles.iter() {
+impl<'a> Pass<'a> {
+    pub fn new(
+        engine: &'a dyn Engine<f32>,
+        network: &'a Network<f32>,
+        stabiliser: Option<&'a Stabiliser>,
+        clip: bool,
+        size: (usize, usize),
+    ) -> Self {
+        let border = 2 * network.border;
+        let tiles = engine.tiles(network.architecture(), size.0 + border, size.1 + border);
+        Self { engine, network, stabiliser, size, tiles, clip }
+    }
+
+    /// Tile after tile.
+    fn pixels(
+        &self,
+        picture: &impl Pixels,
+        put: &mut Put<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        step(progress, 0, self.tiles.count())?;
+        for (done, (rows, columns)) in self.tiles.iter().enumerate() {
             let (rows, columns) = self.spans(rows, columns);
-            let tile = self.tile(noisy, &rows, &columns)?;
-            result.put((rows.wanted.start, columns.wanted.start), &tile);
+            put((rows.wanted.start, columns.wanted.start), &self.tile(picture, &rows, &columns)?);
+            step(progress, done + 1, self.tiles.count())?;
         }
-        Ok(result)
+        Ok(())
     }
 
     /// In place, with two copies of a row of tiles in the depth of the picture.
@@ -171,14 +199,18 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
+    pub fn tiles(&self) -> &Tiles {
+        &self.tiles
+    }
+
+    pub fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
         let border = self.network.border;
         (Span::new(rows, self.size.0, border), Span::new(columns, self.size.1, border))
     }
 
     /// The pixels that a tile wants, denoised. A network for grey pictures takes the channels of a colour picture as so
     /// many samples.
-    fn tile(&self, picture: &impl Pixels, rows: &Span, columns: &Span) -> Result<Image> {
+    pub fn tile(&self, picture: &impl Pixels, rows: &Span, columns: &Span) -> Result<Image> {
         let architecture = self.network.architecture();
         let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
         let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::image::{Channels, Image};
-use crate::solver::{TotalVariation, TvParams, total_variation};
+use crate::solver::{TotalVariation, TvParams, Watch, watched_total_variation};
 
 /// Bytes that total variation takes for a sample: the picture, its estimate, and three fields of two numbers each.
 const BYTES: usize = 32;
@@ -22,15 +22,16 @@ pub(super) fn lambda_per_sigma(channels: Channels) -> f64 {
     }
 }
 
-/// Denoises with the weight `lambda`: isotropic in grey, over all channels jointly in colour.
-pub(super) fn denoise(noisy: &Image, lambda: f32) -> Result<Image> {
+/// Denoises with the weight `lambda`: isotropic in grey, over all channels jointly in colour; `watch` may end it.
+pub(super) fn denoise(noisy: &Image, lambda: f32, watch: &mut Watch<'_>) -> Result<Image> {
     let (channels, height, width) = noisy.shape();
     let kind = match noisy.kind() {
         Channels::Grey => TotalVariation::Isotropic,
         Channels::Rgb => TotalVariation::Vectorial,
     };
+    let size = (channels, height, width);
     let (data, _) =
-        total_variation(noisy.data(), channels, height, width, lambda, kind, &TvParams::default())?;
+        watched_total_variation(noisy.data(), size, lambda, kind, &TvParams::default(), watch)?;
     Image::new(channels, height, width, data)
 }
 

@@ -155,10 +155,6 @@ impl Image {
         if above + below + left + right == 0 {
             return self.clone();
         }
-        let mirror = |i: usize, before: usize, length: usize| {
-            let i = (i as isize - before as isize).rem_euclid(2 * length as isize) as usize;
-            i.min(2 * length - 1 - i)
-        };
         let (seen_height, seen_width) = (above + height + below, left + width + right);
         let columns: Vec<usize> = (0..seen_width).map(|x| mirror(x, left, width)).collect();
         let mut data = Vec::with_capacity(channels * seen_height * seen_width);
@@ -169,6 +165,22 @@ impl Image {
             }
         }
         Self { channels: self.channels, height: seen_height, width: seen_width, data }
+    }
+
+    /// The adjoint of [`Image::mirrored`] with `border` pixels on all sides: adds what mirrored pixels hold to those that they
+    /// come from. Panics when the image is all border.
+    pub fn folded(&self, border: usize) -> Self {
+        let (channels, seen_height, seen_width) = self.shape();
+        let (height, width) = (seen_height - 2 * border, seen_width - 2 * border);
+        let mut folded = Self::zeros(channels, height, width).expect("the image has pixels inside its border");
+        let planes = folded.data.chunks_exact_mut(height * width);
+        for (plane, seen) in planes.zip(self.data.chunks_exact(seen_height * seen_width)) {
+            for (y, row) in seen.chunks_exact(seen_width).enumerate() {
+                let to = &mut plane[mirror(y, border, height) * width..][..width];
+                row.iter().enumerate().for_each(|(x, v)| to[mirror(x, border, width)] += v);
+            }
+        }
+        folded
     }
 
     /// The Rec. 601 luma `0.299 R + 0.587 G + 0.114 B`, not rounded to any bit depth; a grey image is copied.
@@ -195,13 +207,24 @@ impl Image {
 
     /// Refuses NaN and infinite values, naming the first.
     pub fn check_finite(&self) -> Result<()> {
+        self.check_finite_below(0)
+    }
+
+    /// The same for a band of a picture below so many rows.
+    pub(crate) fn check_finite_below(&self, rows: usize) -> Result<()> {
         let Some(at) = self.data.iter().position(|v| !v.is_finite()) else { return Ok(()) };
-        let (c, y, x) = (at / self.pixels(), at % self.pixels() / self.width, at % self.width);
+        let (c, y, x) = (at / self.pixels(), rows + at % self.pixels() / self.width, at % self.width);
         let value = self.data[at];
         Err(invalid!(
             "the pixel at row {y}, column {x}, channel {c} is {value}; replace NaN and infinite values first"
         ))
     }
+}
+
+/// Where index `i` of a length with mirrored ones around it, `before` of them before it, comes from.
+fn mirror(i: usize, before: usize, length: usize) -> usize {
+    let i = (i as isize - before as isize).rem_euclid(2 * length as isize) as usize;
+    i.min(2 * length - 1 - i)
 }
 
 fn checked_shape(channels: usize, height: usize, width: usize) -> Result<(Channels, usize)> {

@@ -6,7 +6,11 @@
 
 use super::params::{DualInfo, DualParams, DualStop, Inertia, StopRule};
 use crate::real::{dot, sum2};
-use crate::{Real, Result, operator::LinearOperator, prox::Prox};
+use crate::{Error, Real, Result, operator::LinearOperator, prox::Prox};
+use std::ops::ControlFlow;
+
+/// Told how many iterations are done; ends the work if it breaks.
+pub type Watch<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 
 /// Minimises `1/2 ||x - z||^2 + g(L x)` for any operator and any `g`, given by its conjugate `g*` as a [`Prox`]:
 ///
@@ -76,6 +80,18 @@ impl<T: Real> DualForwardBackward<T> {
         z: &[T],
         params: &DualParams<T>,
     ) -> Result<DualInfo> {
+        self.solve_watched(op, conjugate, z, params, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Self::solve`], with `watch` told of every iteration; it may end the work with [`Error::Cancelled`].
+    pub fn solve_watched(
+        &mut self,
+        op: &(impl LinearOperator<T> + ?Sized),
+        conjugate: &(impl Prox<T> + ?Sized),
+        z: &[T],
+        params: &DualParams<T>,
+        watch: &mut Watch<'_>,
+    ) -> Result<DualInfo> {
         self.validate(op, z, params)?;
         self.y.copy_from_slice(&self.u);
         let mut t = 1.0;
@@ -83,6 +99,9 @@ impl<T: Real> DualForwardBackward<T> {
         loop {
             if let Some(info) = self.measure_when_due(op, conjugate, z, &params.stop, iterations)? {
                 return Ok(info);
+            }
+            if watch(iterations).is_break() {
+                return Err(Error::Cancelled);
             }
             primal_at(op, &self.y, z, &mut self.x);
             op.apply(&self.x, &mut self.next);

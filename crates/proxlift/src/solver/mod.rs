@@ -10,6 +10,6 @@ mod dual;
 mod params;
 mod tv;
 
-pub use dual::DualForwardBackward;
+pub use dual::{DualForwardBackward, Watch};
 pub use params::{DualInfo, DualParams, DualStop, Inertia, StopRule};
-pub use tv::{TotalVariation, TvParams, total_variation};
+pub use tv::{TotalVariation, TvParams, total_variation, watched_total_variation};

@@ -2,9 +2,10 @@
 //!
 //! L. Rudin, S. Osher, E. Fatemi, "Nonlinear total variation based noise removal algorithms", 1992.
 
-use super::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule};
+use super::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule, Watch};
 use crate::prox::{BoxClip, L2Ball, Prox};
 use crate::{Real, Result, operator::FiniteDifferences};
+use std::ops::ControlFlow;
 
 /// How the differences at a pixel are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,18 @@ pub fn total_variation<T: Real>(
     kind: TotalVariation,
     params: &TvParams,
 ) -> Result<(Vec<T>, DualInfo)> {
+    watched_total_variation(z, (channels, height, width), lambda, kind, params, &mut |_| ControlFlow::Continue(()))
+}
+
+/// [`total_variation`] for an image of `(channels, height, width)`; `watch` may end it.
+pub fn watched_total_variation<T: Real>(
+    z: &[T],
+    (channels, height, width): (usize, usize, usize),
+    lambda: T,
+    kind: TotalVariation,
+    params: &TvParams,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<T>, DualInfo)> {
     let differences = FiniteDifferences::new(channels, height, width)?;
     refuse!(z.len() != channels * height * width =>
         "{} pixels given for an image of {channels} channels and {height} x {width} pixels", z.len());
@@ -69,6 +82,6 @@ pub fn total_variation<T: Real>(
         TotalVariation::Isotropic => Box::new(L2Ball::new(planes, 2, vec![lambda])?),
         TotalVariation::Vectorial => Box::new(L2Ball::new(planes, planes, vec![lambda])?),
     };
-    let info = solver.solve(&differences, &*conjugate, z, &step)?;
+    let info = solver.solve_watched(&differences, &*conjugate, z, &step, watch)?;
     Ok((solver.into_x(), info))
 }

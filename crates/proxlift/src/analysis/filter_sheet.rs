@@ -1,6 +1,6 @@
 //! A picture of all filters of a network: one row a layer, one tile a filter.
 
-use proxlift::{Error, Result, image::Image, network::Network};
+use crate::{Result, image::Image, network::Network};
 
 /// The side of a weight on the sheet, in pixels, unless the sheet would become too large.
 const WEIGHT: usize = 10;
@@ -14,16 +14,16 @@ const MOST: usize = 1 << 26;
 
 /// Draws the filters `theta_0` (top) to `theta_K`. Middle grey is zero; black and white are minus and plus the largest
 /// weight of the row. The filters of a colour network are shown in colour, each channel on the same scale.
-pub fn draw(network: &Network<f32>) -> Result<Image> {
+pub fn filter_sheet(network: &Network<f32>) -> Result<Image> {
     let sizes = network.architecture();
     let (rows, columns, channels) = (sizes.depth + 1, sizes.features, sizes.channels);
     let pitch = |zoom: usize| zoom * sizes.kernel + 2 * FRAME + GAP;
     let area = |zoom: usize| (rows * pitch(zoom) + GAP) * (columns * pitch(zoom) + GAP);
     let Some(zoom) = (1..=WEIGHT).rev().find(|&zoom| area(zoom) <= MOST) else {
-        return Err(Error::invalid(format!(
+        return Err(invalid!(
             "the picture of {rows} x {columns} filters would have {} pixels, too many to look at",
             area(1)
-        )));
+        ));
     };
     let (pitch, tile) = (pitch(zoom), zoom * sizes.kernel);
     let (height, width) = (rows * pitch + GAP, columns * pitch + GAP);

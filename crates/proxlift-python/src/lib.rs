@@ -1,0 +1,39 @@
+//! The compiled half of the Python package: it converts arrays and settings, and the library does the work. What users see,
+//! with its documentation, is `python/proxlift`.
+
+mod array;
+mod denoise;
+mod error;
+mod model;
+mod noise;
+mod pool;
+mod scores;
+
+use pyo3::prelude::*;
+
+/// The compiled half of the package `proxlift`.
+#[pymodule]
+mod _proxlift {
+    #[pymodule_export]
+    use super::denoise::{Denoiser, sample_rows, vjp};
+    #[pymodule_export]
+    use super::model::Model;
+    #[pymodule_export]
+    use super::noise::estimate;
+    #[pymodule_export]
+    use super::pool::{after_fork, before_fork, set_threads, threads};
+    #[pymodule_export]
+    use super::scores::ssim;
+    use proxlift::model::BuiltIn;
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("BUILT_IN", BuiltIn::ALL.map(BuiltIn::name))?;
+        super::pool::register(module)
+    }
+}

@@ -1,0 +1,61 @@
+//! The derivative of a denoiser: what gradients that go through it become.
+
+use super::{Denoiser, method::Work};
+use crate::analysis::Jacobian;
+use crate::engine::Engine;
+use crate::image::Image;
+use crate::{Result, field::Field, network::Network, operator::LinearOperator};
+
+impl Denoiser {
+    /// The denoised image, and `J* g` with `J` the Jacobian there: what the gradient `g` of a function of the result is as one
+    /// of the noisy image. The noise level is held, also where it is estimated.
+    ///
+    /// ```
+    /// # use proxlift::{Denoiser, dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
+    /// let clean = dead_leaves(1, 0, 32, 32, Channels::Grey)?;
+    /// let noisy = add_gaussian(&clean, 0.1, 1, 0)?;
+    /// let (estimate, gradient) = Denoiser::best().sigma(0.1).pull_back(&noisy, &clean)?;
+    /// assert_eq!(estimate.shape(), gradient.shape());
+    /// # Ok::<(), proxlift::Error>(())
+    /// ```
+    /// Fails as [`Denoiser::denoise`] does, and for what has no derivative here: total variation, counts, clipped results.
+    pub fn pull_back(&self, noisy: &Image, g: &Image) -> Result<(Image, Image)> {
+        refuse!(noisy.shape() != g.shape() => "the gradient has another shape than the picture");
+        noisy.check_finite()?;
+        g.check_finite()?;
+        let ready = self.prepare_pixels(noisy)?;
+        refuse!(ready.stabiliser.is_some() || self.clip =>
+            "only a network has a derivative here, for noise that is the same everywhere and without clipping");
+        match &ready.work {
+            Work::Nothing => Ok((noisy.clone(), g.clone())),
+            Work::Network(network) => pull_back(ready.engine, network, noisy, g),
+            Work::TotalVariation(_) => Err(crate::Error::invalid("total variation has no derivative here: use a network")),
+        }
+    }
+}
+
+fn pull_back(
+    engine: &dyn Engine<f32>,
+    network: &Network<f32>,
+    noisy: &Image,
+    g: &Image,
+) -> Result<(Image, Image)> {
+    let (channels, height, width) = noisy.shape();
+    let border = network.border;
+    let taken = network.architecture().channels;
+    let seen = noisy.mirrored((border, border), (border, border));
+    let mut padded = Image::zeros(channels, seen.height(), seen.width())?;
+    padded.put((border, border), g);
+    let grid = network.architecture().grid(seen.height(), seen.width())?;
+    let (mut estimate, mut gradient) = (seen.clone(), padded.clone());
+    let length = taken * seen.pixels();
+    // A network for grey pictures takes the channels of a colour picture one by one.
+    for at in (0..seen.data().len()).step_by(length) {
+        let part = at..at + length;
+        let z = Field::from_planar(1, taken, grid, &seen.data()[part.clone()])?;
+        let jacobian = Jacobian::at(engine, network, &z)?;
+        estimate.data_mut()[part.clone()].copy_from_slice(&jacobian.estimate());
+        jacobian.adjoint(&padded.data()[part.clone()], &mut gradient.data_mut()[part]);
+    }
+    Ok((estimate.crop(border..border + height, border..border + width), gradient.folded(border)))
+}
