@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +88,20 @@ class Pages:
         """Grey pictures that a picture of the user is made of; one where its channels go together."""
         return 1 if self.joint else self.array.shape[0] // max(1, int(np.prod(self.leading)))
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        """Memory for a result of the array's shape, and the same as pictures."""
+    def fill(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Array], None]) -> Array:
+        """An array of the user's shape with what `fill` writes to its pictures."""
         result = np.empty(shape, dtype)
-        return result, Pages.of(result, self.channel_axis).array
+        pages = Pages.of(result, self.channel_axis).array
+        if np.may_share_memory(result, pages):
+            fill(pages)
+            return result
+        # The axes of the pictures do not follow each other in memory, so they were copied.
+        fill(pages)
+        rest = pages.shape[1:] if self.joint else pages.shape[2:]
+        leading = self.leading if self.joint else (*self.leading, shape[self.channel_axis or 0])
+        unmerged = pages.reshape((*leading, *rest))
+        result[...] = unmerged if self.channel_axis is None else np.moveaxis(unmerged, -3, self.channel_axis)
+        return result
 
 
 def _merged(array: Array, leading: tuple[int, ...]) -> Array:

@@ -148,9 +148,7 @@ def denoise_tv(
 def _run(
     denoiser: _proxlift.Denoiser, picture: NDArray[Any], pages: Pages, sigma: Any, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    result, output = pages.empty(picture.shape, dtype)
-    denoiser.denoise(pages.array, output, sigma)
-    return result
+    return pages.fill(picture.shape, dtype, lambda output: denoiser.denoise(pages.array, output, sigma))
 
 
 def native(model: str | os.PathLike[str] | Model, channels: int) -> str | _proxlift.Model:

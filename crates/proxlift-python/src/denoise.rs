@@ -5,7 +5,7 @@ use crate::model::Model;
 use crate::pool::{self, Cancel};
 use numpy::ndarray::{ArrayView3, ArrayView4, Axis};
 use numpy::{PyArray4, PyReadonlyArray3, PyReadonlyArray4};
-use proxlift::denoiser::{self, Counts};
+use proxlift::denoiser::{self, Counts, Pixels, Settled};
 use proxlift::model::BuiltIn;
 use proxlift::named::from_name;
 use proxlift::{Image, Result};
@@ -89,18 +89,28 @@ impl Denoiser {
         Ok(Self { inner })
     }
 
-    /// Denoises `[picture][channel][row][column]` into `output`. The noise of `sample`, a picture for each, is taken for
-    /// that of the pictures, if it is given.
-    #[pyo3(signature = (input, output, sigma=None, sample=None))]
+    /// What is settled about each picture before it is denoised, in numbers.
+    fn settle(&self, py: Python<'_>, input: Input<'_>) -> PyResult<Vec<Numbers>> {
+        let denoiser = &self.inner;
+        each!(&input, array => pool::run(py, |_| {
+            let one = |i: usize| denoiser.settle(&Page(array.index_axis(Axis(0), i)));
+            (0..array.dim().0).map(|i| Ok(numbers(one(i)?))).collect()
+        }))
+    }
+
+    /// Denoises `[picture][channel][row][column]` into `output`; if all is `settled` about the pictures, as parts of the
+    /// whole. A map that is `part` of a larger one is blended even where it is constant.
+    #[pyo3(signature = (input, output, sigma=None, settled=None, part=false))]
     fn denoise(
         &self,
         py: Python<'_>,
         input: Input<'_>,
         mut output: Output<'_>,
         sigma: Option<Levels<'_>>,
-        sample: Option<Input<'_>>,
+        settled: Option<Numbers>,
+        part: bool,
     ) -> PyResult<()> {
-        let denoiser = self.inner.clone().engine(pool::state()?.engine.clone());
+        let denoiser = self.inner.clone().part_of_map(part).engine(pool::state()?.engine.clone());
         let shape = output.shape();
         let known = match &sigma {
             None => Known::Nothing,
@@ -113,15 +123,17 @@ impl Denoiser {
             if array.shape() != shape {
                 return Err(PyValueError::new_err("the result has another shape than the pictures"));
             }
-            match &sample {
-                None => pool::run(py, |cancel| work(&denoiser, array, None, &known, pages, cancel)),
-                Some(sample) => each!(sample, sample => {
-                    let sample = Samples(sample);
-                    pool::run(py, |cancel| work(&denoiser, array, Some(&sample), &known, pages, cancel))
-                }),
-            }
+            let settled = settled.map(|(camera, sigma, transforms, ends)| Settled { camera, sigma, transforms, ends });
+            pool::run(py, |cancel| work(&denoiser, array, settled.as_ref(), &known, pages, cancel))
         })
     }
+}
+
+/// [`Settled`] as a tuple, which travels between processes.
+type Numbers = (bool, Option<f64>, Vec<[f64; 3]>, [f64; 2]);
+
+fn numbers(Settled { camera, sigma, transforms, ends }: Settled) -> Numbers {
+    (camera, sigma, transforms, ends)
 }
 
 /// The denoiser for picture `i`.
@@ -133,25 +145,10 @@ fn at(denoiser: &proxlift::Denoiser, known: &Known<'_>, i: usize) -> proxlift::D
     }
 }
 
-/// What settles the noise of a picture of an array, in place of the picture.
-trait Settle: Sync {
-    fn prepare<'a>(&self, i: usize, denoiser: &'a proxlift::Denoiser) -> Result<denoiser::Prepared<'a>>;
-}
-
-struct Samples<'a, T>(ArrayView4<'a, T>);
-
-impl<T: Sample> Settle for Samples<'_, T> {
-    fn prepare<'a>(&self, i: usize, denoiser: &'a proxlift::Denoiser) -> Result<denoiser::Prepared<'a>> {
-        let page = Page(self.0.index_axis(Axis(0), i));
-        denoiser::Pixels::check_finite(&page)?;
-        denoiser.prepare_pixels(&page)
-    }
-}
-
 fn work<T: Sample>(
     denoiser: &proxlift::Denoiser,
     input: ArrayView4<'_, T>,
-    sample: Option<&dyn Settle>,
+    settled: Option<&Settled>,
     known: &Known<'_>,
     output: Vec<PageMut<'_>>,
     cancel: &Cancel,
@@ -168,10 +165,10 @@ fn work<T: Sample>(
             return denoiser.denoise_with_map(&page, &levels, put, progress);
         }
         let denoiser = at(denoiser, known, i);
-        match sample {
-            Some(sample) => {
-                denoiser::Pixels::check_finite(&page)?;
-                sample.prepare(i, &denoiser)?.denoise_pixels(&page, put, progress)
+        match settled {
+            Some(settled) => {
+                page.check_finite()?;
+                denoiser.prepare_settled(page.kind(), settled)?.denoise_pixels(&page, put, progress)
             }
             None => denoiser.denoise_pixels(&page, put, progress).map(drop),
         }

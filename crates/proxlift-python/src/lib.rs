@@ -3,11 +3,16 @@
 
 mod array;
 mod denoise;
+mod energy;
 mod error;
 mod model;
 mod noise;
+mod operator;
 mod pool;
+mod prox;
 mod scores;
+mod solver;
+mod training;
 
 use pyo3::prelude::*;
 
@@ -17,9 +22,19 @@ mod _proxlift {
     #[pymodule_export]
     use super::denoise::{Denoiser, sample_rows, vjp};
     #[pymodule_export]
+    use super::energy::Energy;
+    #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::noise::estimate;
+    #[pymodule_export]
+    use super::operator::{Convolution, FiniteDifferences};
+    #[pymodule_export]
+    use super::prox::Prox;
+    #[pymodule_export]
+    use super::solver::dual_forward_backward;
+    #[pymodule_export]
+    use super::training::{settings, train};
     #[pymodule_export]
     use super::pool::{after_fork, before_fork, set_threads, threads};
     #[pymodule_export]

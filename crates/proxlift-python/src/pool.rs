@@ -13,8 +13,9 @@ use proxlift::{Error, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
 /// How often a long call looks whether Ctrl-C was pressed.
@@ -61,17 +62,17 @@ pub type Cancel = AtomicBool;
 
 /// Runs `work` on the pool without the interpreter's lock, and looks after Ctrl-C meanwhile.
 pub fn run<R: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<R> + Send) -> PyResult<R> {
-    run_with(py, |_, cancel| work(cancel), |_, ()| Ok(()))
+    run_with(py, |_, cancel| work(cancel), |_, ()| Ok(true))
 }
 
-/// Asks the thread of the caller, which answers with the interpreter's lock in its hands.
-pub type Ask<'a, Q> = &'a (dyn Fn(Q) -> Result<()> + Sync);
+/// Asks the thread of the caller, which answers with the interpreter's lock in its hands: whether to go on.
+pub type Ask<'a, Q> = &'a (dyn Fn(Q) -> Result<bool> + Sync);
 
 /// [`run`], for work that has questions to the caller's thread: an answer that is an exception ends the work.
 pub fn run_with<R: Send, Q: Send>(
     py: Python<'_>,
     work: impl FnOnce(Ask<'_, Q>, &Cancel) -> Result<R> + Send,
-    mut answer: impl FnMut(Python<'_>, Q) -> PyResult<()> + Send,
+    mut answer: impl FnMut(Python<'_>, Q) -> PyResult<bool> + Send,
 ) -> PyResult<R> {
     enum Message<R, Q> {
         Done(Result<R>),
@@ -81,14 +82,14 @@ pub fn run_with<R: Send, Q: Send>(
     let cancel = &AtomicBool::new(false);
     let (result, raised) = py.detach(|| {
         let (send, receive) = sync_channel(1);
-        let (reply, replies) = sync_channel::<bool>(1);
-        let replies = std::sync::Mutex::new(replies);
+        let (reply, replies) = sync_channel(1);
+        let replies = Mutex::new(replies);
         let asked = send.clone();
         state.pool.in_place_scope(|scope| {
             scope.spawn(move |_| {
                 let ask = |question: Q| {
-                    let gone = asked.send(Message::Question(question)).is_err();
-                    if !gone && wait(&replies) { Ok(()) } else { Err(Error::Cancelled) }
+                    asked.send(Message::Question(question)).map_err(|_| Error::Cancelled)?;
+                    wait(&replies).ok_or(Error::Cancelled)
                 };
                 // Nobody listens only after a panic here.
                 let _ = send.send(Message::Done(work(&ask, cancel)));
@@ -100,8 +101,8 @@ pub fn run_with<R: Send, Q: Send>(
                     Ok(Message::Done(result)) => return (Some(result), raised),
                     Ok(Message::Question(question)) => {
                         let heard = Python::attach(|py| answer(py, question));
-                        let _ = reply.send(heard.is_ok());
-                        heard
+                        let _ = reply.send(heard.as_ref().ok().copied());
+                        heard.map(drop)
                     }
                     Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals()),
                     // The work panicked; the scope passes that on.
@@ -122,12 +123,12 @@ pub fn run_with<R: Send, Q: Send>(
 }
 
 /// The reply, doing other work of the pool until it comes: the caller may start some.
-fn wait(replies: &std::sync::Mutex<std::sync::mpsc::Receiver<bool>>) -> bool {
+fn wait(replies: &Mutex<Receiver<Option<bool>>>) -> Option<bool> {
     loop {
-        match replies.lock().map(|replies| replies.try_recv()) {
-            Ok(Ok(reply)) => return reply,
-            Ok(Err(std::sync::mpsc::TryRecvError::Empty)) => {}
-            _ => return false,
+        match replies.lock().ok()?.try_recv() {
+            Ok(reply) => return reply,
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return None,
         }
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
             std::thread::sleep(Duration::from_micros(100));

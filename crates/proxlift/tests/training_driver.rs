@@ -19,8 +19,9 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn batch(&mut self, progress: &Progress) {
+    fn batch(&mut self, progress: &Progress) -> Go {
         self.batches.push(*progress);
+        Go::On
     }
 
     fn epoch(&mut self, record: &EpochRecord, _: &Network<f32>, _: &dyn Trainer) -> proxlift::Result<Go> {

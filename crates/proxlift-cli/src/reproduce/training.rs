@@ -227,8 +227,9 @@ impl Observer for Clerk<'_> {
         self.clock = thread_seconds();
     }
 
-    fn batch(&mut self, progress: &Progress) {
+    fn batch(&mut self, progress: &Progress) -> Go {
         (self.advance)(progress.done as f64 / progress.all as f64);
+        Go::On
     }
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, _: &dyn Trainer) -> Result<Go> {

@@ -9,7 +9,6 @@ mod grid;
 pub(crate) mod interrupt;
 mod report;
 mod session;
-mod trial;
 mod watch;
 
 use crate::{flags::pool, output};

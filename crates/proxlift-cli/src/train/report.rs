@@ -2,12 +2,12 @@
 
 use super::data::Data;
 use super::folder::{Entry, Folder, LAST, MODEL};
-use super::trial::{Trial, TrialScores};
 use super::{announce::duration, session::Outcome};
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::output;
 use proxlift::image::io::{self, Depth, Picture};
-use proxlift::{Denoiser, image::Image, model::Model, training::Config};
+use proxlift::training::{Config, Validation, ValidationScores};
+use proxlift::{Denoiser, image::Image, model::Model};
 use serde_json::{Map, json};
 
 const SHEET: &str = "before-after.png";
@@ -71,7 +71,7 @@ pub fn finish(
         let sigma = test.sigma().map_or(String::new(), |sigma| format!(", sigma {sigma:.4}"));
         output::line(format_args!("On {}{sigma}{which}:", data.test_described))?;
         output::line(format_args!("{:<16} {:>10} {:>10}", "", "PSNR (dB)", "SSIM"))?;
-        for (name, TrialScores { psnr, ssim }) in &rows {
+        for (name, ValidationScores { psnr, ssim }) in &rows {
             let ssim = ssim.map_or("-".into(), |ssim| format!("{ssim:.4}"));
             output::line(format_args!("{name:<16} {:>10.2} {ssim:>10}", psnr.mean))?;
         }
@@ -118,7 +118,7 @@ fn course(config: &Config, history: &[Entry], level: f64, outcome: &Outcome) -> 
 }
 
 /// Clean, noisy and denoised, side by side; a row for each picture.
-fn sheet(denoiser: &Denoiser, test: &Trial) -> proxlift::Result<Image> {
+fn sheet(denoiser: &Denoiser, test: &Validation) -> proxlift::Result<Image> {
     let denoiser = test.set(denoiser.clone());
     let rows = test.clean.iter().zip(&test.noisy).take(ROWS);
     let rows =

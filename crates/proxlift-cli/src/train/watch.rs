@@ -74,7 +74,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn batch(&mut self, progress: &training::Progress) {
+    fn batch(&mut self, progress: &training::Progress) -> Go {
         let smooth = self.loss.map_or(progress.loss, |before| 0.98 * before + 0.02 * progress.loss);
         self.loss = Some(smooth);
         self.clock.tick(progress);
@@ -82,6 +82,7 @@ impl Observer for Watch<'_> {
         let psnr = self.psnr.map_or(String::new(), |psnr| format!(", {psnr:.2} dB"));
         let (epoch, epochs) = (progress.epoch, self.config.plan.epochs);
         bar.show(progress.done, format!("epoch {epoch}/{epochs}, loss {smooth:.4}{psnr}"));
+        Go::On
     }
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, _: &dyn Trainer) -> Result<Go> {

@@ -43,7 +43,17 @@ impl Pairs {
         // By name, so that partners come in the same order whatever their extensions.
         let [noisy, partners] =
             names.map(|names| ImageSet::of_files(names.into_values().collect(), channels));
-        let pairs = Self { noisy: noisy?, partners: partners? };
+        Self::new(noisy?, partners?)
+    }
+
+    /// The pictures of two sets in their order.
+    ///
+    /// # Errors
+    /// When the sets differ in number, or the pictures of a pair in size.
+    pub fn new(noisy: ImageSet, partners: ImageSet) -> Result<Self> {
+        let (count, others) = (noisy.len(), partners.len());
+        refuse!(count != others => "{count} noisy pictures have {others} partners: give one for each");
+        let pairs = Self { noisy, partners };
         pairs.check()?;
         Ok(pairs)
     }

@@ -9,7 +9,7 @@ use super::pixels::{BAND, Pixels};
 use super::prepared::{Pass, Progress, Put, clipped, step};
 use super::{Denoiser, variation};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
-use crate::{Result, image::Image};
+use crate::{Result, image::Image, noise::NoiseKind};
 use std::ops::Range;
 
 const LEVELS_PER_OCTAVE: f64 = 4.0;
@@ -39,7 +39,7 @@ fn place(sigma: f64) -> (usize, f64) {
 impl Denoiser {
     /// [`Denoiser::denoise_pixels`] with a noise level for every pixel: `levels` is grey, has the size of the picture, and
     /// the scale of its floats. Blends the results for levels a quarter of an octave apart; where all levels are the same, it is
-    /// [`Denoiser::sigma`].
+    /// [`Denoiser::sigma`], unless the map is said to be [a part of another](Denoiser::part_of_map).
     ///
     /// ```
     /// # use proxlift::{Denoiser, Image, dataset::synthetic::dead_leaves, image::{Channels, noise::add_gaussian}};
@@ -68,11 +68,11 @@ impl Denoiser {
         if picture.unit() != 1.0 {
             check_sigma_below_white(most)?;
         }
-        if least == most {
+        if least == most && !self.blend {
             return self.clone().sigma(least).denoise_pixels(picture, put, progress).map(drop);
         }
         self.clone().sigma(most).check()?;
-        let method = self.method.suited(picture.kind(), self.kind);
+        let method = self.method.suited(picture.kind(), self.kind == Some(NoiseKind::Camera));
         let indices = place(least).0..place(most).0 + 2;
         let works = indices.clone().map(|i| method.work(picture.kind(), self.strength, Some(level(i))));
         let works = works.collect::<Result<Vec<_>>>()?;

@@ -40,12 +40,10 @@ impl Method {
     }
 
     /// What suits the noise: in colour, that of a camera needs another network than white noise does.
-    pub fn suited(&self, channels: Channels, kind: Option<NoiseKind>) -> &Self {
+    pub fn suited(&self, channels: Channels, camera: bool) -> &Self {
         static PHOTO: Method = Method::BuiltIn(BuiltIn::Photo);
         match self {
-            Self::BuiltIn(BuiltIn::Best) if kind == Some(NoiseKind::Camera) && channels == Channels::Rgb => {
-                &PHOTO
-            }
+            Self::BuiltIn(BuiltIn::Best) if camera && channels == Channels::Rgb => &PHOTO,
             other => other,
         }
     }

@@ -26,6 +26,7 @@ mod method;
 mod noise;
 mod pixels;
 mod prepared;
+mod settled;
 mod stabiliser;
 mod standard;
 mod variation;
@@ -33,13 +34,14 @@ mod variation;
 pub use noise::{Noise, estimate_pixels, sample_rows};
 pub use pixels::Pixels;
 pub use prepared::{Prepared, Progress, Put};
+pub use settled::Settled;
 pub use stabiliser::Counts;
 pub use standard::Standard;
 
 use crate::dataset::PatchNoise;
 use crate::engine::SharedEngine;
 use crate::image::io::{Depth, Raster};
-use crate::image::noise::{check_sigma, check_sigma_below_white};
+use crate::image::noise::check_sigma;
 use crate::image::{Channels, Image};
 use crate::model::{BuiltIn, Model, Provenance};
 use crate::noise::NoiseKind;
@@ -61,6 +63,8 @@ pub struct Denoiser {
     counts: Counts,
     strength: f64,
     clip: bool,
+    /// Whether also a map of one level is blended.
+    blend: bool,
     engine: SharedEngine,
 }
 
@@ -87,6 +91,7 @@ impl From<Method> for Denoiser {
             counts: Counts::default(),
             strength: 1.0,
             clip: false,
+            blend: false,
             engine: engine::standard(),
         }
     }
@@ -181,6 +186,13 @@ impl Denoiser {
     #[must_use]
     pub fn clipped(self, clip: bool) -> Self {
         Self { clip, ..self }
+    }
+
+    /// Whether maps of noise levels are parts of larger ones: then also one that is the same everywhere is blended, as it
+    /// would be in the whole.
+    #[must_use]
+    pub fn part_of_map(self, part: bool) -> Self {
+        Self { blend: part, ..self }
     }
 
     /// Computes with another engine, which may be shared.
@@ -294,40 +306,6 @@ impl Denoiser {
             }
         }
         Ok(ready)
-    }
-
-    /// The first half of [`Denoiser::denoise_pixels`].
-    pub fn prepare_pixels(&self, picture: &impl Pixels) -> Result<Prepared<'_>> {
-        self.check()?;
-        let white_is_one = picture.unit() != 1.0;
-        if let Some(sigma) = self.given().filter(|_| white_is_one) {
-            check_sigma_below_white(sigma)?;
-        }
-        let channels = picture.kind();
-        let (mut noise, mut stabiliser) = (None, None);
-        match self.level {
-            Level::Given(sigma) => noise = Some(Noise::given(sigma, white_is_one)),
-            Level::AsTrained if self.is_parallel() => {}
-            _ if self.method.follows_noise() => {
-                let sample = noise::sample(picture);
-                let found = Noise::estimate(&sample, white_is_one, picture.unit(), self.kind);
-                stabiliser =
-                    standard::stabiliser(found.model.as_ref(), self.counts, &sample, picture.unit())?;
-                noise = Some(found);
-            }
-            _ => {}
-        }
-        let found = noise.as_ref().and_then(|noise| noise.model.as_ref()).map(|model| model.kind);
-        let method = self.method.suited(channels, found.or(self.kind));
-        let sigma = match (&stabiliser, &noise) {
-            (_, Some(noise)) if noise.is_none() => Some(0.0),
-            (Some(stabiliser), _) => Some(stabiliser.sigma()),
-            (None, Some(noise)) => Some(method.level(channels, noise)),
-            (None, None) => None,
-        };
-        let work = method.work(channels, self.strength, sigma)?;
-        let built_in = if let Method::BuiltIn(model) = method { Some(*model) } else { None };
-        Ok(Prepared { work, stabiliser, clip: self.clip, noise, built_in, engine: &*self.engine })
     }
 
     fn given(&self) -> Option<f64> {

@@ -23,6 +23,18 @@ impl Stabiliser {
         Self { channels, least, range: (most - least).max(1.0) }
     }
 
+    /// Gain, offset and read noise of each channel, and the two ends.
+    pub fn numbers(&self) -> (Vec<[f64; 3]>, [f64; 2]) {
+        (self.channels.iter().map(Anscombe::numbers).collect(), [self.least, self.range])
+    }
+
+    /// The one with these numbers.
+    pub fn of_numbers(transforms: &[[f64; 3]], [least, range]: [f64; 2]) -> Result<Self> {
+        let channels = transforms.iter().map(|&[gain, offset, read]| Anscombe::new(gain, offset, read));
+        refuse!(!(least.is_finite() && range.is_finite() && range > 0.0) => "counts have no range");
+        Ok(Self { channels: channels.collect::<Result<_>>()?, least, range })
+    }
+
     /// The level of the noise in between.
     pub fn sigma(&self) -> f64 {
         self.range.recip()

@@ -84,6 +84,10 @@ pub(super) fn stabiliser(
     unit: f64,
 ) -> Result<Option<Stabiliser>> {
     let Some(model) = model.filter(|model| model.is_counted()) else { return Ok(None) };
+    if counts.gain.is_none() && model.sigma == 0.0 {
+        // A blank picture: there is nothing to stabilise.
+        return Ok(None);
+    }
     let transforms = model.variances.iter().map(|variance| counts.transform(unit, variance.a, variance.b));
     Ok(Some(Stabiliser::new(transforms.collect::<Result<_>>()?, sample)))
 }

@@ -32,6 +32,7 @@ const POINTS: (usize, f64) = (41, 6.0);
 pub struct Anscombe {
     gain: f64,
     offset: f64,
+    read_noise: f64,
     /// `s^2`.
     variance: f64,
     /// `E f` at the means of the table.
@@ -50,9 +51,14 @@ impl Anscombe {
                 "the gain must be above zero and the read noise not negative, but they are {gain} and {read_noise}"
             )));
         }
-        let mut transform = Self { gain, offset, variance: s * s, means: Vec::new() };
+        let mut transform = Self { gain, offset, read_noise, variance: s * s, means: Vec::new() };
         transform.means = (0..ENTRIES).map(|i| transform.mean(count(i as f64))).collect();
         Ok(transform)
+    }
+
+    /// Its gain, offset and read noise.
+    pub fn numbers(&self) -> [f64; 3] {
+        [self.gain, self.offset, self.read_noise]
     }
 
     /// The transform for the variance `a + b x`. The offset is 0, or if `a` is negative what makes the variance 0 there.

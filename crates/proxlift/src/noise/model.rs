@@ -114,7 +114,7 @@ impl NoiseModel {
             }
             NoiseKind::Poisson | NoiseKind::PoissonGaussian => {
                 // Where the variance does not show how it rises, all of it is that of counts.
-                let b = high * high / mean.abs().max(range / 256.0);
+                let b = if high > 0.0 { high * high / mean.abs().max(range / 256.0) } else { 0.0 };
                 let alone = || vec![Variance { a: 0.0, b, points: Vec::new() }; image.channels()];
                 found.variances = counts.unwrap_or_else(alone);
                 // Texture only adds to what the fit sees.

@@ -98,8 +98,10 @@ pub trait Observer {
     /// An epoch begins, counted from 1.
     fn begin(&mut self, _epoch: usize) {}
 
-    /// A batch is done.
-    fn batch(&mut self, _progress: &Progress) {}
+    /// A batch is done. To stop here ends the training at once, with [`Error::Cancelled`] and without the epoch.
+    fn batch(&mut self, _progress: &Progress) -> Go {
+        Go::On
+    }
 
     /// An epoch is done. Fails with whatever keeps the observer from its work; the training ends with it.
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go>;
@@ -178,7 +180,9 @@ pub fn train(
                 return Err(Error::Diverged { epoch: epoch + 1 });
             }
             add(&mut record, &report);
-            observer.batch(&Progress { epoch: epoch + 1, done, all, loss });
+            if observer.batch(&Progress { epoch: epoch + 1, done, all, loss }) == Go::Stop {
+                return Err(Error::Cancelled);
+            }
             batch = Some(now);
         }
         let mut weights = network.theta.iter().flat_map(|theta| theta.weights());

@@ -9,6 +9,7 @@ pub mod driver;
 pub mod feedforward;
 pub mod lbfb;
 pub mod lifted;
+mod material;
 mod norms;
 pub mod optimiser;
 pub mod options;
@@ -16,6 +17,7 @@ pub mod rate_search;
 pub mod session;
 pub mod setup;
 pub mod trainer;
+mod validation;
 
 pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
@@ -23,6 +25,7 @@ pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted, Machine};
+pub use material::{Material, Source};
 pub use optimiser::{Descent, Metric, Optimiser, Rate, Schedule};
 pub use options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
 pub use rate_search::{Trial, best_trial, search_rates};
@@ -31,3 +34,4 @@ pub use setup::{
     Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Setting, Settings, Start, StepRule,
 };
 pub use trainer::{Batch, Report, Snapshot, Trainer};
+pub use validation::{Validation, ValidationScores};

@@ -160,8 +160,8 @@ impl Observer for Keeper<'_> {
         self.observer.begin(epoch);
     }
 
-    fn batch(&mut self, progress: &Progress) {
-        self.observer.batch(progress);
+    fn batch(&mut self, progress: &Progress) -> Go {
+        self.observer.batch(progress)
     }
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go> {

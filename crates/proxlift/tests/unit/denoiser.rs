@@ -1,6 +1,7 @@
 //! What is taken of large pictures, and what is refused.
 
-use super::noise::{BAND, sample};
+use super::noise::sample;
+use super::pixels::BAND;
 use super::variation::check_memory;
 use crate::image::{Channels, Image};
 

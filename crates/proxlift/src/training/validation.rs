@@ -1,32 +1,36 @@
 //! Noisy pictures with what they should become: what scores a network while it is trained, and at the end.
 
-use crate::scores::few_at_a_time;
-use proxlift::dataset::{ImageSet, Pairs, Patches};
-use proxlift::evaluation::{Peak, Summary, psnr, ssim};
-use proxlift::image::noise::{CameraNoise, add_gaussian};
-use proxlift::image::{Image, enlarge};
-use proxlift::random::{Purpose, stream};
-use proxlift::{Denoiser, Result};
+use crate::dataset::{ImageSet, Pairs, Patches};
+use crate::evaluation::{Peak, Summary, psnr, ssim};
+use crate::image::noise::{CameraNoise, add_gaussian};
+use crate::image::{Image, enlarge};
+use crate::random::{Purpose, stream};
+use crate::{Denoiser, Result};
 
 /// Pictures with noise of cameras, or of one's own, are cropped to this side: the noise has to be found in them.
 const CROP: usize = 256;
 /// Camera pictures are enlarged by this factor.
 const ENLARGED: f32 = 1.5;
 
-pub struct Trial {
+/// Noisy pictures, and what they should become.
+pub struct Validation {
+    /// What they should become.
     pub clean: Vec<Image>,
+    /// The noisy pictures.
     pub noisy: Vec<Image>,
     /// The noise level, where it is known; else it is estimated, as it will be in use.
     sigma: Option<f64>,
 }
 
 /// Mean scores, with the deviation of the PSNR; no SSIM where pictures are too small for it.
-pub struct TrialScores {
+pub struct ValidationScores {
+    /// At peak 1.
     pub psnr: Summary,
+    /// At peak 1.
     pub ssim: Option<f64>,
 }
 
-impl Trial {
+impl Validation {
     /// Pictures of `set`, cropped to `side`, with white noise.
     pub fn white(set: &ImageSet, side: usize, sigma: f64, seed: u64) -> Result<Self> {
         let clean: Vec<Image> = set.images().iter().map(|image| image.centre(side)).collect();
@@ -52,6 +56,7 @@ impl Trial {
         Self { clean, noisy, sigma: None }
     }
 
+    /// Pairs, cropped.
     pub fn pairs(pairs: &Pairs) -> Self {
         let cropped = |set: &ImageSet| set.images().iter().map(|image| image.centre(CROP)).collect();
         Self { clean: cropped(&pairs.partners), noisy: cropped(&pairs.noisy), sigma: None }
@@ -63,8 +68,14 @@ impl Trial {
         Ok(Self { clean, noisy, sigma: Some(patches.spec().sigma.into()) })
     }
 
+    /// The number of pictures.
     pub fn len(&self) -> usize {
         self.noisy.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.noisy.is_empty()
     }
 
     /// The noise level, where it is known.
@@ -81,24 +92,22 @@ impl Trial {
         }
     }
 
-    pub fn score(&self, denoiser: &Denoiser) -> Result<TrialScores> {
+    /// The mean scores of what the denoiser makes of them.
+    pub fn score(&self, denoiser: &Denoiser) -> Result<ValidationScores> {
         let denoiser = self.set(denoiser.clone());
-        let mut estimates = Vec::new();
-        for few in few_at_a_time(self.len()) {
-            estimates.extend(denoiser.denoise_all(&self.noisy[few])?);
-        }
-        self.scores(&estimates)
+        self.scores(&denoiser.denoise_all(&self.noisy)?)
     }
 
-    pub fn score_noisy(&self) -> Result<TrialScores> {
+    /// Those of the noisy pictures themselves.
+    pub fn score_noisy(&self) -> Result<ValidationScores> {
         self.scores(&self.noisy)
     }
 
-    fn scores(&self, estimates: &[Image]) -> Result<TrialScores> {
+    fn scores(&self, estimates: &[Image]) -> Result<ValidationScores> {
         let both = || self.clean.iter().zip(estimates);
         let psnrs = both().map(|(a, b)| psnr(a, b, Peak::ONE)).collect::<Result<Vec<_>>>()?;
         let ssims = both().map(|(a, b)| ssim(a, b, Peak::ONE)).collect::<Result<Vec<_>>>();
         let ssim = ssims.and_then(|values| Summary::of(&values)).ok().map(|summary| summary.mean);
-        Ok(TrialScores { psnr: Summary::of(&psnrs)?, ssim })
+        Ok(ValidationScores { psnr: Summary::of(&psnrs)?, ssim })
     }
 }
