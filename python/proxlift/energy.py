@@ -10,8 +10,8 @@
 >>> rng = np.random.default_rng(0)
 >>> x = rng.random((2, 1, 16, 16))
 >>> energy = LiftedEnergy(proxlift.Model.load("small"), x + rng.normal(0, 0.1, x.shape), x, sigma=0.1)
->>> float(energy.penalties.sum())  # at the forward pass all penalties vanish
-0.0
+>>> bool(energy.penalties.max() < 1e-12 * energy.value)  # at the forward pass all penalties vanish
+True
 >>> energy.theta_gradients().shape
 (5, 18, 1, 5, 5)
 """
