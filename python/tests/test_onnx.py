@@ -57,7 +57,8 @@ def assert_same(model, path, sizes=SIZES):
             np.testing.assert_allclose(theirs, ours(model, images, sigma), rtol=0, atol=TOLERANCE)
             if sigma is not None and batch == 3:
                 np.testing.assert_array_equal(theirs[2], images[2])
-                assert np.abs(theirs[0] - images[0]).max() > 1e-3
+                # Not so of a single pixel, which some activations leave alone.
+                assert size == (1, 1) or np.abs(theirs[0] - images[0]).max() > 1e-3
 
 
 def arrays(knots=None, channels=1, seed=1):
@@ -160,7 +161,8 @@ def test_what_the_file_says(tmp_path):
     assert (props["unrolling"], float(props["sigma"])) == ("inertial", 0.1)
     assert json.loads(props["provenance"]) == {"seed": "1"}
     assert file.producer_name == "proxlift" and file.producer_version
-    inputs = {value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim] for value in file.graph.input}
-    assert inputs == {"image": ["N", 1, "H", "W"], "sigma": ["N"]}
+    shapes = {value.name: value.type.tensor_type.shape.dim for value in file.graph.input}
+    shapes = {name: [dim.dim_param or dim.dim_value for dim in dims] for name, dims in shapes.items()}
+    assert shapes == {"image": ["N", 1, "H", "W"], "sigma": ["N"]}
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in file.graph.initializer}
     np.testing.assert_array_equal(np.stack([stored[f"theta_{k}"] for k in range(DEPTH + 1)]), model.theta)

@@ -58,9 +58,11 @@ fn load(name: &str, asked: Option<Channels>) -> Result<Model> {
     let channels = model.network.architecture().channels;
     match asked {
         Some(asked) if asked.count() != channels => {
-            let reason =
-                format!("this model is for {channels} channels: leave --channels {} out", asked.count());
-            Err(Error::file(name, reason))
+            let kind = if channels == 1 { "grey" } else { "RGB" };
+            Err(Error::file(
+                name,
+                format!("this model is for {kind} pictures: leave --channels {} out", asked.count()),
+            ))
         }
         _ => Ok(model),
     }

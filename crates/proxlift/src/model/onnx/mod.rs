@@ -163,3 +163,7 @@ fn value(name: &str, shape: &[Size], about: &str) -> ValueInfoProto {
     let tensor_type = Some(TensorTypeProto { elem_type: FLOAT, shape });
     ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }), doc_string: about.into() }
 }
+
+#[cfg(test)]
+#[path = "../../../tests/unit/onnx.rs"]
+mod tests;
