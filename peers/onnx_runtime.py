@@ -15,6 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
+try:
+    import numpy as np
+    import onnxruntime
+    import proxlift
+except ImportError as error:
+    print(f"error: {error}; install the packages of peers/requirements.txt and proxlift itself", file=sys.stderr)
+    sys.exit(2)
+
 HEIGHT, WIDTH, SIGMA = 321, 481, 25 / 255
 WORK = [("small", 1), ("best", 1), ("small", 3), ("best", 3)]
 TOLERANCE = 1e-5
@@ -59,10 +67,10 @@ def fastest(run, seconds):
 
 
 def noisy_picture(channels):
-    generator = numpy.random.default_rng(0)
-    y, x = numpy.mgrid[:HEIGHT, :WIDTH]
-    clean = 0.5 + 0.25 * numpy.sin(x / 17) * numpy.cos(y / 23) + 0.2 * ((x // 40 + y // 40) % 2 - 0.5)
-    return (clean + generator.normal(0, SIGMA, (channels, HEIGHT, WIDTH))).astype(numpy.float32)
+    generator = np.random.default_rng(0)
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    clean = 0.5 + 0.25 * np.sin(x / 17) * np.cos(y / 23) + 0.2 * ((x // 40 + y // 40) % 2 - 0.5)
+    return (clean + generator.normal(0, SIGMA, (channels, HEIGHT, WIDTH))).astype(np.float32)
 
 
 def compare(model, channels, path, arguments):
@@ -70,14 +78,14 @@ def compare(model, channels, path, arguments):
     options.intra_op_num_threads = arguments.threads
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     picture = noisy_picture(channels)
-    inputs = {"image": picture[None], "sigma": numpy.array([SIGMA], numpy.float32)}
+    inputs = {"image": picture[None], "sigma": np.array([SIGMA], np.float32)}
     axis = {"channel_axis": 0} if channels == 3 else {}
     image = picture if channels == 3 else picture[0]
     programs = {
         "onnxruntime": lambda: session.run(None, inputs)[0][0],
         "proxlift": lambda: proxlift.denoise(image, SIGMA, model=model, clip=False, **axis),
     }
-    gap = float(numpy.abs(programs["onnxruntime"]() - programs["proxlift"]()).max())
+    gap = float(np.abs(programs["onnxruntime"]() - programs["proxlift"]()).max())
     if not gap <= TOLERANCE:
         raise Failure(f"the results of {model} differ by {gap:.1e}, more than {TOLERANCE:.0e}")
     seconds = dict.fromkeys(programs, float("inf"))
@@ -89,6 +97,7 @@ def compare(model, channels, path, arguments):
 
 def main():
     arguments = parse()
+    os.environ["RAYON_NUM_THREADS"] = str(arguments.threads)  # proxlift starts its threads with its first picture
     results = []
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +111,7 @@ def main():
     if arguments.json:
         print(json.dumps({"onnxruntime": onnxruntime.__version__, "threads": arguments.threads, "results": results}))
         return 0
-    print(f"ONNX Runtime {onnxruntime.__version__}, {arguments.threads} threads, {WIDTH}x{HEIGHT} pixels: fastest repetition")
+    print(f"ONNX Runtime {onnxruntime.__version__}, {arguments.threads} threads, {WIDTH}x{HEIGHT} pixels, fastest run of many")
     print(f"{'model':<16}{'ONNX Runtime':>14}{'proxlift':>12}{'ratio':>9}{'difference':>13}")
     for result in results:
         name = f"{result['model']}, {'grey' if result['channels'] == 1 else 'colour'}"
@@ -113,15 +122,4 @@ def main():
 
 
 if __name__ == "__main__":
-    # This file has the name of the package that it compares with: its folder must not come first.
-    sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
-    try:
-        threads = sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "2"
-        os.environ["RAYON_NUM_THREADS"] = threads
-        import numpy
-        import onnxruntime
-        import proxlift
-    except ImportError as error:
-        print(f"error: {error}; install the packages of peers/requirements.txt and proxlift", file=sys.stderr)
-        sys.exit(2)
     sys.exit(main())
