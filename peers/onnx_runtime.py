@@ -76,13 +76,13 @@ def noisy_picture(channels):
 def compare(model, channels, path, arguments):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    network = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     picture = noisy_picture(channels)
     inputs = {"image": picture[None], "sigma": np.array([SIGMA], np.float32)}
     axis = {"channel_axis": 0} if channels == 3 else {}
     image = picture if channels == 3 else picture[0]
     programs = {
-        "onnxruntime": lambda: session.run(None, inputs)[0][0],
+        "onnxruntime": lambda: network.run(None, inputs)[0][0],
         "proxlift": lambda: proxlift.denoise(image, SIGMA, model=model, clip=False, **axis),
     }
     gap = float(np.abs(programs["onnxruntime"]() - programs["proxlift"]()).max())

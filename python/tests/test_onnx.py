@@ -18,7 +18,7 @@ UNROLLINGS = ["dual-forward-backward", "inertial", "chambolle-pock", "chambolle-
 DEPTH, FEATURES, KERNEL = 5, 6, 3
 
 
-def session(path):
+def checked(path):
     """The checked model, ready to run."""
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
@@ -44,7 +44,7 @@ def ours(model, images, sigma):
 
 def assert_same(model, path, sizes=SIZES):
     model.to_onnx(path)
-    run = session(path).run
+    run = checked(path).run
     for size in sizes:
         for batch in (1, 3):
             images = pictures(batch, model.channels, size)
@@ -147,7 +147,7 @@ def test_extreme_levels_give_numbers(tmp_path):
     sigma = np.array([0, 1e-45, 1e-38, 1e-20, 1.0, 1e6], np.float32)
     for bounded in (False, True):
         proxlift.Model.from_arrays(**arrays(3), bounded=bounded, border=4, sigma=0.1).to_onnx(path)
-        (denoised,) = session(path).run(None, {"image": images, "sigma": sigma})
+        (denoised,) = checked(path).run(None, {"image": images, "sigma": sigma})
         assert np.isfinite(denoised).all()
         np.testing.assert_array_equal(denoised[0], images[0])
 

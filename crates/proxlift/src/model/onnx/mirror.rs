@@ -8,7 +8,7 @@ use super::graph::{Attribute, Graph};
 /// The axes of rows and of columns.
 const AXES: [(usize, &str); 2] = [(2, "rows"), (3, "columns")];
 
-/// `from` with `border` more rows and columns on every side.
+/// `image` with `border` more rows and columns on every side.
 pub fn pad(graph: &mut Graph, image: &str, border: usize) -> String {
     if border == 0 {
         return image.to_string();
