@@ -9,6 +9,7 @@ mod demo;
 mod denoise;
 mod error_map;
 mod evaluate;
+mod export;
 mod files;
 mod flags;
 mod html;
@@ -51,6 +52,7 @@ enum Command {
     Evaluate(evaluate::Arguments),
     Compare(compare::Arguments),
     Inspect(inspect::Arguments),
+    Export(export::Arguments),
     Reproduce(reproduce::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -65,6 +67,7 @@ impl Command {
             Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Compare(arguments) => compare::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
+            Self::Export(arguments) => export::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),

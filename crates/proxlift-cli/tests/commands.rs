@@ -209,7 +209,7 @@ fn completions_for_every_shell() {
 #[test]
 fn every_command_teaches_by_example() {
     let desk = Desk::new();
-    for command in ["denoise", "evaluate", "compare", "inspect", "bench", "completions"] {
+    for command in ["denoise", "evaluate", "compare", "inspect", "export", "bench", "completions"] {
         let (out, _) = desk.succeeds(&[command, "--help"]);
         assert!(out.contains("Examples:") && out.contains(&format!("proxlift {command}")), "{out}");
     }
@@ -220,6 +220,7 @@ fn every_command_teaches_by_example() {
         &["evaluate", "--help"],
         &["compare", "--help"],
         &["inspect", "--help"],
+        &["export", "--help"],
     ] {
         let (out, _) = desk.succeeds(command);
         let (_, examples) = out.split_once("Examples:").unwrap();

@@ -43,7 +43,8 @@ impl<T: Real> BoxClip<T> {
         BoxClip { lo: cast(&self.lo), hi: cast(&self.hi) }
     }
 
-    fn bounds(&self) -> impl ExactSizeIterator<Item = (T, T)> {
+    /// The boxes, one for all features or one for each.
+    pub(crate) fn bounds(&self) -> impl ExactSizeIterator<Item = (T, T)> {
         self.lo.iter().copied().zip(self.hi.iter().copied())
     }
 }

@@ -13,7 +13,7 @@ pub(super) const BLOCK: usize = 256;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Groups<T> {
     pub(super) planes: usize,
-    size: usize,
+    pub(super) size: usize,
     pub(super) thresholds: Vec<T>,
 }
 

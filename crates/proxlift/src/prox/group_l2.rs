@@ -24,6 +24,11 @@ impl<T: Real> GroupL2<T> {
         Ok(Self { ball: L2Ball::new(planes, size, thresholds)? })
     }
 
+    /// The projection on the dual balls, which this shrinkage leaves out of `v`.
+    pub(crate) fn ball(&self) -> &L2Ball<T> {
+        &self.ball
+    }
+
     /// The same in another precision.
     pub fn cast<U: Real>(&self) -> GroupL2<U> {
         GroupL2 { ball: self.ball.cast() }

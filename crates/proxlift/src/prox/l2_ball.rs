@@ -23,6 +23,11 @@ impl<T: Real> L2Ball<T> {
         Ok(Self { groups: Groups::new(planes, size, radii)? })
     }
 
+    /// The planes of a group, and the radii: one for all groups or one for each.
+    pub(crate) fn radii(&self) -> (usize, &[T]) {
+        (self.groups.size, &self.groups.thresholds)
+    }
+
     /// The same in another precision.
     pub fn cast<U: Real>(&self) -> L2Ball<U> {
         L2Ball { groups: self.groups.cast() }

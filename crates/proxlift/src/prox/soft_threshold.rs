@@ -31,6 +31,11 @@ impl<T: Real> SoftThreshold<T> {
         SoftThreshold { thresholds: cast(&self.thresholds) }
     }
 
+    /// The thresholds, one for all features or one for each.
+    pub(crate) fn thresholds(&self) -> &[T] {
+        &self.thresholds
+    }
+
     fn pixels(&self, len: usize) -> usize {
         plane_len(len, self.thresholds.len())
     }
