@@ -154,6 +154,14 @@ class Model:
         """The contents of its file."""
         return self._native.to_bytes()
 
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as ONNX, for onnxruntime and others.
+
+        Its inputs are ``image``, (N, C, H, W) of any size, where white is 1, and ``sigma``, (N,), the noise level of each
+        image; its output is ``denoised``. A model that does not know its level has no ``sigma``.
+        """
+        self._native.save_onnx(os.fspath(path))
+
     def denoise(self, image: ArrayLike, sigma: ArrayLike | None = None, **settings: Any) -> NDArray[Any]:
         """`proxlift.denoise` with this model."""
         return denoise(image, sigma, model=self, **settings)

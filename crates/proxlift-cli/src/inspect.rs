@@ -1,10 +1,10 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
 use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::TestSet};
+use proxlift::analysis::{LipschitzBound, filter_sheet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
-use proxlift::analysis::{LipschitzBound, filter_sheet};
 use proxlift::{Error, Result, image::Channels, network::Architecture};
 use safetensors::SafeTensors;
 use serde_json::json;

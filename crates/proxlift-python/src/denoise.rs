@@ -224,7 +224,9 @@ pub fn vjp<'py>(
     let gather = |part: fn(&(Image, Image)) -> &Image| {
         let data: Vec<f32> = results.iter().flat_map(|both| part(both).data().iter().copied()).collect();
         let array = numpy::ndarray::Array4::from_shape_vec((n, c, h, w), data);
-        array.map(|array| PyArray4::from_owned_array(py, array)).map_err(|e| PyValueError::new_err(e.to_string()))
+        array
+            .map(|array| PyArray4::from_owned_array(py, array))
+            .map_err(|e| PyValueError::new_err(e.to_string()))
     };
     Ok((gather(|both| &both.0)?, gather(|both| &both.1)?))
 }

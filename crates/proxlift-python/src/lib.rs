@@ -30,15 +30,15 @@ mod _proxlift {
     #[pymodule_export]
     use super::operator::{Convolution, FiniteDifferences};
     #[pymodule_export]
+    use super::pool::{after_fork, before_fork, set_threads, threads};
+    #[pymodule_export]
     use super::prox::Prox;
+    #[pymodule_export]
+    use super::scores::ssim;
     #[pymodule_export]
     use super::solver::dual_forward_backward;
     #[pymodule_export]
     use super::training::{settings, train};
-    #[pymodule_export]
-    use super::pool::{after_fork, before_fork, set_threads, threads};
-    #[pymodule_export]
-    use super::scores::ssim;
     use proxlift::model::BuiltIn;
     use pyo3::prelude::*;
 

@@ -1,8 +1,10 @@
 //! Models: their arrays, and their files.
 
 use crate::error::to_python;
-use numpy::{IntoPyArray, PyArray1, PyArray3, PyArray5, PyReadonlyArray1, PyReadonlyArray3, PyReadonlyArray5};
 use numpy::ndarray::{Array3, Array5};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray3, PyArray5, PyReadonlyArray1, PyReadonlyArray3, PyReadonlyArray5,
+};
 use proxlift::analysis::filter_sheet;
 use proxlift::dataset::PatchNoise;
 use proxlift::image::{Channels, io};
@@ -15,6 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,7 +43,9 @@ impl Model {
     fn functions(&self) -> PyResult<Vec<&PiecewiseLinear<f32>>> {
         let all: Option<Vec<_>> = self.network().activation.iter().map(Activation::piecewise).collect();
         all.ok_or_else(|| {
-            PyValueError::new_err("the activations of this network are not piecewise linear, so they have no knots")
+            PyValueError::new_err(
+                "the activations of this network are not piecewise linear, so they have no knots",
+            )
         })
     }
 }
@@ -93,14 +98,19 @@ impl Model {
         let (_, features, channels, kernel, other) = theta.dim();
         let fits = kernel == other && slopes.dim() == (knots.dim().0, knots.dim().1, knots.dim().2 + 1);
         if !fits {
-            let reason = "theta must be (K + 1, J, C, k, k), knots (K - 1, J, M) and slopes (K - 1, J, M + 1)";
+            let reason =
+                "theta must be (K + 1, J, C, k, k), knots (K - 1, J, M) and slopes (K - 1, J, M + 1)";
             return Err(PyValueError::new_err(reason));
         }
-        let filters = theta.outer_iter().map(|w| Filters::new(features, channels, kernel, w.iter().copied().collect()));
+        let filters =
+            theta.outer_iter().map(|w| Filters::new(features, channels, kernel, w.iter().copied().collect()));
         let functions = knots.outer_iter().zip(slopes.outer_iter()).map(|(knots, slopes)| {
             let pieces = knots.dim().1;
-            let functions =
-                PiecewiseLinear::new(pieces, knots.iter().copied().collect(), slopes.iter().copied().collect());
+            let functions = PiecewiseLinear::new(
+                pieces,
+                knots.iter().copied().collect(),
+                slopes.iter().copied().collect(),
+            );
             functions.map(Activation::from)
         });
         let build = || {
@@ -213,11 +223,18 @@ impl Model {
         (1..network.theta.len()).map(of).collect()
     }
 
+    /// Writes an ONNX file.
+    fn save_onnx(&self, path: PathBuf) -> PyResult<()> {
+        let write = |bytes: Vec<u8>| {
+            io::write_atomically(&path, |file| file.write_all(&bytes).map_err(proxlift::Error::io(&path)))
+        };
+        self.inner.to_onnx().and_then(write).map_err(to_python)
+    }
+
     /// A picture of all filters.
     fn filters_png<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let sheet = filter_sheet(self.network()).and_then(|sheet| {
-            io::encode(&io::Picture::new(sheet, io::Depth::Eight), io::Format::Png)
-        });
+        let sheet = filter_sheet(self.network())
+            .and_then(|sheet| io::encode(&io::Picture::new(sheet, io::Depth::Eight), io::Format::Png));
         Ok(PyBytes::new(py, &sheet.map_err(to_python)?))
     }
 

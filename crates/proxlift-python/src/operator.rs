@@ -30,9 +30,9 @@ fn through<'py>(
 
 fn check_planes(field: &ArrayView3<'_, f64>, planes: usize) -> PyResult<()> {
     match field.dim() {
-        (found, _, _) if found != planes => {
-            Err(PyValueError::new_err(format!("the field has {found} planes, but the operator needs {planes}")))
-        }
+        (found, _, _) if found != planes => Err(PyValueError::new_err(format!(
+            "the field has {found} planes, but the operator needs {planes}"
+        ))),
         (_, 0, _) | (_, _, 0) => Err(PyValueError::new_err("the field is empty")),
         _ => Ok(()),
     }
@@ -103,7 +103,9 @@ impl FiniteDifferences {
         let y = y.as_array();
         let (planes, height, width) = y.dim();
         if !planes.is_multiple_of(2) {
-            return Err(PyValueError::new_err(format!("{planes} planes are no differences: give an even number")));
+            return Err(PyValueError::new_err(format!(
+                "{planes} planes are no differences: give an even number"
+            )));
         }
         let op = operator::FiniteDifferences::new(planes / 2, height, width).map_err(to_python)?;
         through(py, y, planes / 2, |y, x| op.adjoint(y, x))

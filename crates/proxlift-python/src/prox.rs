@@ -63,7 +63,10 @@ impl Prox {
     }
 
     #[staticmethod]
-    fn piecewise_linear(knots: PyReadonlyArray2<'_, f64>, slopes: PyReadonlyArray2<'_, f64>) -> PyResult<Self> {
+    fn piecewise_linear(
+        knots: PyReadonlyArray2<'_, f64>,
+        slopes: PyReadonlyArray2<'_, f64>,
+    ) -> PyResult<Self> {
         let (knots, slopes) = (knots.as_array(), slopes.as_array());
         made(PiecewiseLinear::new(
             knots.dim().1,

@@ -26,7 +26,8 @@ impl Functions<'_> {
         let result: PyReadonlyArray1<'_, f64> = result.extract()?;
         let values = result.as_slice()?;
         if values.len() != to.len() {
-            let reason = format!("the operator gave {} numbers where {} were expected", values.len(), to.len());
+            let reason =
+                format!("the operator gave {} numbers where {} were expected", values.len(), to.len());
             return Err(PyValueError::new_err(reason));
         }
         to.copy_from_slice(values);

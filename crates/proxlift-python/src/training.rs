@@ -10,8 +10,8 @@ use proxlift::model;
 use proxlift::named::Name;
 use proxlift::network::Network;
 use proxlift::training::{
-    Checkpoint, Config, Ended, EpochRecord, Go, Kind, Material, Notes, Observer, Progress, Session, Settings, Source,
-    Trainer, Validation, best_trial, search_rates,
+    Checkpoint, Config, Ended, EpochRecord, Go, Kind, Material, Notes, Observer, Progress, Session, Settings,
+    Source, Trainer, Validation, best_trial, search_rates,
 };
 use proxlift::{Denoiser, Error, Result};
 use pyo3::prelude::*;
@@ -59,7 +59,8 @@ pub fn train(
     let answer = |py: Python<'_>, event: Event| {
         let heard = match event {
             Event::Batch(p) => {
-                let told = json!({"epoch": p.epoch, "done": p.done, "all": p.all, "loss": p.loss}).to_string();
+                let told =
+                    json!({"epoch": p.epoch, "done": p.done, "all": p.all, "loss": p.loss}).to_string();
                 hear.call1(py, ("batch", told, py.None()))?
             }
             Event::Epoch(record, model) => hear.call1(py, ("epoch", record, Model::of(model)))?,
@@ -195,7 +196,17 @@ impl<'a> Watch<'a> {
     ) -> Self {
         let provenance = model::Provenance::new();
         Self {
-            config, material, test, out, ask, cancel, told: None, provenance, best: None, model: None, last: None,
+            config,
+            material,
+            test,
+            out,
+            ask,
+            cancel,
+            told: None,
+            provenance,
+            best: None,
+            model: None,
+            last: None,
             history: Vec::new(),
         }
     }
@@ -307,7 +318,9 @@ impl Observer for Watch<'_> {
 #[pyfunction]
 pub fn settings() -> Vec<(&'static str, &'static str, String, String)> {
     let kind = |kind: Kind| match kind {
-        Kind::Choice(names) => names.iter().map(|n: &Name| format!("{:?}", n.name)).collect::<Vec<_>>().join(" or "),
+        Kind::Choice(names) => {
+            names.iter().map(|n: &Name| format!("{:?}", n.name)).collect::<Vec<_>>().join(" or ")
+        }
         Kind::Number => "float".into(),
         Kind::Count => "int".into(),
         Kind::Switch => "bool".into(),

@@ -1,7 +1,7 @@
 //! Pictures in parts, with a level for every pixel, and gradients through them.
 
-use proxlift::denoiser::{Pixels, Settled, sample_rows};
 use proxlift::dataset::synthetic::dead_leaves;
+use proxlift::denoiser::{Pixels, Settled, sample_rows};
 use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::model::BuiltIn;
 use proxlift::noise::NoiseKind;
@@ -60,7 +60,7 @@ fn a_part_with_all_that_it_sees_comes_out_as_in_the_whole() {
 
 #[test]
 fn all_rows_of_small_pictures_are_looked_at_and_bands_of_large_ones() {
-    assert_eq!(sample_rows(500, 500), [0..500]);
+    assert!(sample_rows(500, 500).iter().eq(&[0..500; 1]));
     let bands = sample_rows(8000, 4096);
     assert!(bands.iter().all(|band| band.len() == 64 && band.end <= 8000));
     assert!(bands.len() == 16 && bands.windows(2).all(|pair| pair[0].end <= pair[1].start));
@@ -123,7 +123,8 @@ fn gradients_go_back_through_border_and_channels() {
             let g = noisy(channels, (size.0, size.1));
             let (estimate, gradient) = denoiser.pull_back(&picture, &g).unwrap();
             let whole = denoiser.denoise(&picture).unwrap();
-            let close = |a: &Image, b: &Image| a.data().iter().zip(b.data()).all(|(a, b)| (a - b).abs() < 1e-5);
+            let close =
+                |a: &Image, b: &Image| a.data().iter().zip(b.data()).all(|(a, b)| (a - b).abs() < 1e-5);
             assert!(close(&estimate, &whole));
             let dot = |a: &Image, b: &Image| -> f64 {
                 a.data().iter().zip(b.data()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
@@ -134,7 +135,8 @@ fn gradients_go_back_through_border_and_channels() {
             let h = 1e-3;
             above.data_mut().iter_mut().zip(d.data()).for_each(|(v, d)| *v += h * d);
             below.data_mut().iter_mut().zip(d.data()).for_each(|(v, d)| *v -= h * d);
-            let change = dot(&g, &denoiser.denoise(&above).unwrap()) - dot(&g, &denoiser.denoise(&below).unwrap());
+            let change =
+                dot(&g, &denoiser.denoise(&above).unwrap()) - dot(&g, &denoiser.denoise(&below).unwrap());
             let (measured, told) = (change / (2.0 * f64::from(h)), dot(&gradient, &d));
             let scale = dot(&g, &g).sqrt() * dot(&d, &d).sqrt();
             assert!((measured - told).abs() < 0.02 * scale, "{channels:?} {size:?}: {measured} and {told}");

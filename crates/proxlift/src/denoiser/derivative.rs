@@ -29,7 +29,9 @@ impl Denoiser {
         match &ready.work {
             Work::Nothing => Ok((noisy.clone(), g.clone())),
             Work::Network(network) => pull_back(ready.engine, network, noisy, g),
-            Work::TotalVariation(_) => Err(crate::Error::invalid("total variation has no derivative here: use a network")),
+            Work::TotalVariation(_) => {
+                Err(crate::Error::invalid("total variation has no derivative here: use a network"))
+            }
         }
     }
 }

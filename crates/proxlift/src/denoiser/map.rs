@@ -128,15 +128,10 @@ impl Denoiser {
 }
 
 /// What `denoise` gives for the levels, counted from `first`, that pixels of `map` need, blended.
-fn blended(
-    map: &Image,
-    first: usize,
-    mut denoise: impl FnMut(usize) -> Result<Image>,
-) -> Result<Image> {
+fn blended(map: &Image, first: usize, mut denoise: impl FnMut(usize) -> Result<Image>) -> Result<Image> {
     let places: Vec<(usize, f64)> = map.data().iter().map(|&sigma| place(sigma.into())).collect();
-    let needed = |index: usize| {
-        places.iter().any(|&(low, share)| low == index || (low + 1 == index && share > 0.0))
-    };
+    let needed =
+        |index: usize| places.iter().any(|&(low, share)| low == index || (low + 1 == index && share > 0.0));
     let last = places.iter().map(|&(low, _)| low + 1).max().unwrap_or(first);
     let mut sum: Option<Image> = None;
     for index in (first..=last).filter(|&index| needed(index)) {

@@ -1,8 +1,8 @@
 //! What a denoiser reads: an image in memory, a raster in the depth of its file, or an array of another language.
 
+use crate::Result;
 use crate::image::io::{Depth, Raster};
 use crate::image::{Channels, Image};
-use crate::Result;
 use std::ops::Range;
 
 /// The unit of 8 bits.
@@ -28,9 +28,9 @@ pub trait Pixels: Sync {
         if self.unit() != 1.0 {
             return Ok(());
         }
-        let bands = (0..height).step_by(BAND);
+        let mut bands = (0..height).step_by(BAND);
         let check = |top: usize| self.crop(top..(top + BAND).min(height), 0..width).check_finite_below(top);
-        bands.map(check).collect()
+        bands.try_for_each(check)
     }
 }
 

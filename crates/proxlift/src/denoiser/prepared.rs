@@ -158,12 +158,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Tile after tile.
-    fn pixels(
-        &self,
-        picture: &impl Pixels,
-        put: &mut Put<'_>,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    fn pixels(&self, picture: &impl Pixels, put: &mut Put<'_>, progress: &mut Progress<'_>) -> Result<()> {
         step(progress, 0, self.tiles.count())?;
         for (done, (rows, columns)) in self.tiles.iter().enumerate() {
             let (rows, columns) = self.spans(rows, columns);

@@ -30,8 +30,7 @@ pub(super) fn denoise(noisy: &Image, lambda: f32, watch: &mut Watch<'_>) -> Resu
         Channels::Rgb => TotalVariation::Vectorial,
     };
     let size = (channels, height, width);
-    let (data, _) =
-        watched_total_variation(noisy.data(), size, lambda, kind, &TvParams::default(), watch)?;
+    let (data, _) = watched_total_variation(noisy.data(), size, lambda, kind, &TvParams::default(), watch)?;
     Image::new(channels, height, width, data)
 }
 

@@ -172,7 +172,8 @@ impl Image {
     pub fn folded(&self, border: usize) -> Self {
         let (channels, seen_height, seen_width) = self.shape();
         let (height, width) = (seen_height - 2 * border, seen_width - 2 * border);
-        let mut folded = Self::zeros(channels, height, width).expect("the image has pixels inside its border");
+        let mut folded =
+            Self::zeros(channels, height, width).expect("the image has pixels inside its border");
         let planes = folded.data.chunks_exact_mut(height * width);
         for (plane, seen) in planes.zip(self.data.chunks_exact(seen_height * seen_width)) {
             for (y, row) in seen.chunks_exact(seen_width).enumerate() {

@@ -59,7 +59,9 @@ pub fn total_variation<T: Real>(
     kind: TotalVariation,
     params: &TvParams,
 ) -> Result<(Vec<T>, DualInfo)> {
-    watched_total_variation(z, (channels, height, width), lambda, kind, params, &mut |_| ControlFlow::Continue(()))
+    watched_total_variation(z, (channels, height, width), lambda, kind, params, &mut |_| {
+        ControlFlow::Continue(())
+    })
 }
 
 /// [`total_variation`] for an image of `(channels, height, width)`; `watch` may end it.
