@@ -88,7 +88,7 @@ class Pages:
         """Grey pictures that a picture of the user is made of; one where its channels go together."""
         return 1 if self.joint else self.array.shape[0] // max(1, int(np.prod(self.leading)))
 
-    def fill(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Array], None]) -> Array:
+    def fill(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Array], object]) -> Array:
         """An array of the user's shape with what `fill` writes to its pictures."""
         result = np.empty(shape, dtype)
         pages = Pages.of(result, self.channel_axis).array

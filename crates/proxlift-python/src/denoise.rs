@@ -14,9 +14,13 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Pixels of a picture that keeps all threads busy.
 const LARGE: usize = 1 << 20;
+
+/// Numbers that are denoised in a fraction of a second.
+const SMALL: usize = 1 << 17;
 
 /// A denoiser with its settings.
 #[pyclass(frozen, module = "proxlift._proxlift")]
@@ -99,7 +103,8 @@ impl Denoiser {
     }
 
     /// Denoises `[picture][channel][row][column]` into `output`; if all is `settled` about the pictures, as parts of the
-    /// whole. A map that is `part` of a larger one is blended even where it is constant.
+    /// whole. A map that is `part` of a larger one is blended even where it is constant. Returns the seconds that the engine
+    /// took.
     #[pyo3(signature = (input, output, sigma=None, settled=None, part=false))]
     fn denoise(
         &self,
@@ -109,7 +114,7 @@ impl Denoiser {
         sigma: Option<Levels<'_>>,
         settled: Option<Numbers>,
         part: bool,
-    ) -> PyResult<()> {
+    ) -> PyResult<f64> {
         let denoiser = self.inner.clone().part_of_map(part).engine(pool::state()?.engine.clone());
         let shape = output.shape();
         let known = match &sigma {
@@ -124,7 +129,8 @@ impl Denoiser {
                 return Err(PyValueError::new_err("the result has another shape than the pictures"));
             }
             let settled = settled.map(|(camera, sigma, transforms, ends)| Settled { camera, sigma, transforms, ends });
-            pool::run(py, |cancel| work(&denoiser, array, settled.as_ref(), &known, pages, cancel))
+            let work = |cancel: &Cancel| work(&denoiser, array, settled.as_ref(), &known, pages, cancel);
+            if array.len() <= SMALL { pool::run_small(py, work) } else { pool::run(py, work) }
         })
     }
 }
@@ -152,7 +158,8 @@ fn work<T: Sample>(
     known: &Known<'_>,
     output: Vec<PageMut<'_>>,
     cancel: &Cancel,
-) -> Result<()> {
+) -> Result<f64> {
+    let start = Instant::now();
     let one = |(i, mut output): (usize, PageMut<'_>)| {
         let page = Page(input.index_axis(Axis(0), i));
         let put = &mut |place: (usize, usize), tile: &Image| output.put(place, tile);
@@ -174,12 +181,13 @@ fn work<T: Sample>(
         }
     };
     let (_, _, height, width) = input.dim();
-    let pages = output.into_iter().enumerate();
+    let mut pages = output.into_iter().enumerate();
     if denoiser.is_parallel() && height * width > LARGE {
-        pages.map(one).collect()
+        pages.try_for_each(one)?;
     } else {
-        pages.collect::<Vec<_>>().into_par_iter().map(one).collect()
+        pages.collect::<Vec<_>>().into_par_iter().try_for_each(one)?;
     }
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// The rows that the noise of a picture of this size is estimated from, as ranges.
@@ -187,6 +195,9 @@ fn work<T: Sample>(
 pub fn sample_rows(height: usize, width: usize) -> Vec<(usize, usize)> {
     denoiser::sample_rows(height, width).into_iter().map(|rows| (rows.start, rows.end)).collect()
 }
+
+/// Results and gradients.
+type Both<'py> = (Bound<'py, PyArray4<f32>>, Bound<'py, PyArray4<f32>>);
 
 /// The denoised batch, and what gradients of it are as gradients of the noisy one.
 #[pyfunction]
@@ -196,7 +207,7 @@ pub fn vjp<'py>(
     z: PyReadonlyArray4<'py, f32>,
     sigma: Option<Levels<'_>>,
     g: PyReadonlyArray4<'py, f32>,
-) -> PyResult<(Bound<'py, PyArray4<f32>>, Bound<'py, PyArray4<f32>>)> {
+) -> PyResult<Both<'py>> {
     let denoiser = model.denoiser()?.engine(pool::state()?.engine.clone());
     let (z, g) = (z.as_array(), g.as_array());
     let known = match sigma {

@@ -3,6 +3,9 @@
 //! A process that was forked has none of its parent's threads, and whoever waits for one waits for ever. So a child starts
 //! with a pool and an engine of its own; those of its parent are left alone. What the library computes once, and keeps behind
 //! locks, is computed before the first fork.
+//!
+//! To hand work to another thread and be woken by it takes some 50 microseconds, which small pictures would notice. So the
+//! main thread of Python belongs to a second pool, and does small work itself.
 
 use crate::error::to_python;
 use proxlift::engine::{self, SharedEngine};
@@ -13,9 +16,10 @@ use proxlift::{Error, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 /// How often a long call looks whether Ctrl-C was pressed.
@@ -30,6 +34,43 @@ pub struct State {
 static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
 /// 0 for one thread a core, or what `RAYON_NUM_THREADS` says.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The pool that the main thread belongs to, for small work; null before the first.
+static MAIN_POOL: AtomicPtr<ThreadPool> = AtomicPtr::new(std::ptr::null_mut());
+/// The main thread, if it was the one that imported the module.
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+/// Whether this thread cannot belong to a pool of this process: it was forked, or other numbers of threads are wanted.
+static NO_MAIN_POOL: AtomicBool = AtomicBool::new(false);
+
+/// The pool of the main thread, if this is the main thread.
+fn main_pool() -> Option<&'static ThreadPool> {
+    if NO_MAIN_POOL.load(Ordering::Relaxed) || MAIN_THREAD.get() != Some(&std::thread::current().id()) {
+        return None;
+    }
+    let there = MAIN_POOL.load(Ordering::Acquire);
+    // SAFETY: what the pointer ever pointed to is never freed.
+    if let Some(pool) = unsafe { there.as_ref() } {
+        return Some(pool);
+    }
+    let threads = THREADS.load(Ordering::Relaxed);
+    let pool = ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build();
+    let Ok(pool) = pool else {
+        NO_MAIN_POOL.store(true, Ordering::Relaxed);
+        return None;
+    };
+    // Only the main thread comes here.
+    let made = Box::leak(Box::new(pool));
+    MAIN_POOL.store(made, Ordering::Release);
+    Some(made)
+}
+
+/// [`run`] for work that is done before anybody could press Ctrl-C.
+pub fn run_small<R: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<R> + Send) -> PyResult<R> {
+    match main_pool() {
+        Some(pool) => py.detach(|| pool.install(|| work(&AtomicBool::new(false)))).map_err(to_python),
+        None => run(py, work),
+    }
+}
 
 fn new_state(threads: usize) -> PyResult<State> {
     let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("proxlift-{i}")).build();
@@ -143,6 +184,10 @@ pub fn set_threads(count: usize) -> PyResult<()> {
         return Err(PyValueError::new_err(format!("{count} threads are too many: give at most 1024")));
     }
     THREADS.store(count, Ordering::Relaxed);
+    if !MAIN_POOL.load(Ordering::Acquire).is_null() {
+        // A thread belongs to one pool for ever.
+        NO_MAIN_POOL.store(true, Ordering::Relaxed);
+    }
     STATE.store(Box::into_raw(Box::new(new_state(count)?)), Ordering::Release);
     Ok(())
 }
@@ -171,11 +216,16 @@ pub fn before_fork(py: Python<'_>) {
 /// Forgets the parent's threads.
 #[pyfunction]
 pub fn after_fork() {
+    NO_MAIN_POOL.store(true, Ordering::Relaxed);
     STATE.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Makes forks safe, where there are any.
+/// Finds out which thread is the main one, and makes forks safe, where there are any.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let threading = module.py().import("threading")?;
+    if threading.call_method0("current_thread")?.is(threading.call_method0("main_thread")?) {
+        let _ = MAIN_THREAD.set(std::thread::current().id());
+    }
     let os = module.py().import("os")?;
     if !os.hasattr("register_at_fork")? {
         return Ok(());

@@ -48,7 +48,7 @@ impl<'a, T: Real> Jacobian<'a, T> {
 /// Slopes for activations.
 impl<T: Real> Nonlinearity<T> for Jacobian<'_, T> {
     fn features(&self, k: usize, v: &Field<T>, u: &mut Field<T>) {
-        self.network.layer(k).activation.slope(&self.at.v[k], v, u);
+        self.engine.slope(self.network.layer(k), &self.at.v[k], v, u);
     }
 
     fn image(&self, k: usize, q: &mut Field<T>) {

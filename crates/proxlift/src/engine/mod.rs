@@ -164,6 +164,11 @@ pub trait Engine<T: Real>: Send + Sync {
         layer.activation.apply(v, u);
     }
 
+    /// `out = s'(v) g`: the step of forward and of reverse derivatives through the activation.
+    fn slope(&self, layer: Layer<'_, T>, v: &Field<T>, g: &Field<T>, out: &mut Field<T>) {
+        layer.activation.slope(v, g, out);
+    }
+
     /// `B(u, v)` of each sample for the layer's activation, in double precision.
     fn bregman(&self, layer: Layer<'_, T>, u: &Field<T>, v: &Field<T>, penalty: &mut [f64]) {
         assert_fits(layer.theta, &[], &[u, v]);

@@ -17,6 +17,7 @@ mod level;
 mod pairs;
 mod panels;
 pub mod peak;
+mod planes;
 mod product;
 mod sample;
 mod scratch;
@@ -132,18 +133,17 @@ impl Engine<f32> for Cpu {
     }
 
     fn activate(&self, layer: Layer<'_, f32>, v: &Field<f32>, u: &mut Field<f32>) {
-        let Some(functions) = layer.activation.piecewise() else {
-            return layer.activation.apply(v, u);
-        };
-        let len = v.grid().len();
-        let planes = u.data_mut().par_chunks_mut(len).zip(v.data().par_chunks(len)).enumerate();
-        planes.for_each(|(plane, (u, v))| {
-            let (c, clips) = functions.clips(plane % functions.features());
-            u.iter_mut().zip(v).for_each(|(u, v)| *u = c * v);
-            for (a, l) in clips {
-                u.iter_mut().zip(v).for_each(|(u, v)| *u += a * v.min(l).max(-l));
-            }
-        });
+        match layer.activation.piecewise() {
+            Some(functions) => planes::activate(functions, v, u),
+            None => layer.activation.apply(v, u),
+        }
+    }
+
+    fn slope(&self, layer: Layer<'_, f32>, v: &Field<f32>, g: &Field<f32>, out: &mut Field<f32>) {
+        match layer.activation.piecewise() {
+            Some(functions) => planes::slope(functions, v, g, out),
+            None => layer.activation.slope(v, g, out),
+        }
     }
 
     fn pullback(&self, layer: Layer<'_, f32>, d: &Field<f32>, a: &mut Field<f32>, back: &mut Field<f32>) {
