@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
 
-_DIRECT = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32), np.dtype(np.float64))
+# In the byte order of the machine.
+_DIRECT = frozenset(map(np.dtype, (np.uint8, np.uint16, np.float32, np.float64)))
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def as_picture(image: ArrayLike, name: str = "image") -> Array:
@@ -20,7 +21,7 @@ def as_picture(image: ArrayLike, name: str = "image") -> Array:
         raise TypeError(f"{name} is a masked array: fill it first, for instance with its median")
     array = np.asarray(image)
     kind = array.dtype.kind
-    if array.dtype.isnative and array.dtype in _DIRECT:
+    if array.dtype in _DIRECT:
         pass
     elif kind == "f":
         array = array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
@@ -50,12 +51,11 @@ def _integers(array: Array, name: str) -> Array:
 
 def result_type(image: ArrayLike) -> np.dtype[Any]:
     """The type of a result: single precision for single or half precision, else double, as in scikit-image."""
-    dtype = np.asarray(image).dtype
-    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+    dtype = image.dtype if isinstance(image, np.ndarray) else np.asarray(image).dtype
+    return _SINGLE if dtype.kind == "f" and dtype.itemsize <= 4 else _DOUBLE
 
 
-@dataclass(frozen=True)
-class Pages:
+class Pages(NamedTuple):
     """A view of an array as ``[picture][channel][row][column]``, and how to get back."""
 
     array: Array
@@ -70,6 +70,8 @@ class Pages:
         if array.ndim < needed:
             shape = "rows and columns" if needed == 2 else "rows, columns and channels"
             raise ValueError(f"{name} has the shape {array.shape}, but it needs {shape}")
+        if array.ndim == 2:
+            return cls(array[np.newaxis, np.newaxis], (), None, True)
         if channel_axis is None:
             leading = array.shape[:-2]
             return cls(array.reshape((-1, 1, *array.shape[-2:])), leading, None, True)
@@ -91,6 +93,9 @@ class Pages:
     def fill(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Array], object]) -> Array:
         """An array of the user's shape with what `fill` writes to its pictures."""
         result = np.empty(shape, dtype)
+        if result.ndim == 2:
+            fill(result[np.newaxis, np.newaxis])
+            return result
         pages = Pages.of(result, self.channel_axis).array
         if np.may_share_memory(result, pages):
             fill(pages)

@@ -87,7 +87,7 @@ def denoise(
     picture = as_picture(image)
     pages = Pages.of(picture, channel_axis)
     if clip is None:
-        clip = np.asarray(image).dtype.kind in "ui"
+        clip = picture.dtype.kind == "u" or np.asarray(image).dtype.kind in "ui"
     if noise not in KINDS:
         raise ValueError(f"noise is {noise!r}, but it must be one of {', '.join(KINDS)}")
     denoiser = _proxlift.Denoiser(
@@ -154,27 +154,27 @@ def _run(
 def native(model: str | os.PathLike[str] | Model, channels: int) -> str | _proxlift.Model:
     """The model as the compiled module takes it, for pictures with these channels."""
     compiled = getattr(model, "_native", None)
-    if isinstance(compiled, _proxlift.Model):
-        if compiled.sizes[3] > channels:
-            raise ValueError("the model is for colour, but the image is grey: give channel_axis, or a grey model")
-        return compiled
-    if not isinstance(model, (str, os.PathLike)):
-        raise TypeError(f"model is {model!r}: give a name, a path or a proxlift.Model")
-    name = os.fspath(model)
-    if name in _proxlift.BUILT_IN:
-        return name
-    stat = os.stat(name) if os.path.exists(name) else None
-    if stat is None:
+    if not isinstance(compiled, _proxlift.Model):
+        if not isinstance(model, (str, os.PathLike)):
+            raise TypeError(f"model is {model!r}: give a name, a path or a proxlift.Model")
+        name = os.fspath(model)
+        if name in _proxlift.BUILT_IN:
+            return name
+        check_model_name(name)
+        changed = os.stat(name)
+        compiled = _file(name, changed.st_mtime_ns, changed.st_size)
+    if compiled.sizes[3] > channels:
+        raise ValueError("the model is for colour, but the image is grey: give channel_axis, or a grey model")
+    return compiled
+
+
+def check_model_name(name: str) -> None:
+    """Refuse what is neither a built-in model nor a file."""
+    if name not in _proxlift.BUILT_IN and not os.path.exists(name):
         raise FileNotFoundError(
             f"{name}: there is no such file, and no built-in model of that name; "
             f"the built-in ones are {', '.join(_proxlift.BUILT_IN)}"
         )
-    return native(_Read(_file(name, stat.st_mtime_ns, stat.st_size)), channels)  # type: ignore[arg-type]
-
-
-class _Read:
-    def __init__(self, compiled: _proxlift.Model) -> None:
-        self._native = compiled
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _proxlift
-from ._denoise import denoise
+from ._denoise import check_model_name, denoise
 
 Floats = NDArray[np.float32]
 
@@ -53,11 +53,7 @@ class Model:
             If the file is no model of proxlift, or damaged.
         """
         path = os.fspath(name)
-        if path not in _proxlift.BUILT_IN and not os.path.exists(path):
-            raise FileNotFoundError(
-                f"{path}: there is no such file, and no built-in model of that name; "
-                f"the built-in ones are {', '.join(_proxlift.BUILT_IN)}"
-            )
+        check_model_name(path)
         return cls._of(_proxlift.Model.load(path, channels))
 
     @classmethod

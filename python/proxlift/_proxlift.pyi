@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ BUILT_IN: list[str]
 _Settled = tuple[bool, float | None, list[list[float]], list[float]]
 _Levels = float | list[float] | NDArray[np.float32]
 
+@final
 class Denoiser:
     def __new__(
         cls,
@@ -36,6 +37,7 @@ class Denoiser:
     ) -> float: ...
     def settle(self, input: NDArray[Any]) -> list[_Settled]: ...
 
+@final
 class Model:
     @staticmethod
     def load(name: str | os.PathLike[str], channels: int) -> Model: ...
@@ -92,6 +94,7 @@ class Model:
     @property
     def provenance(self) -> dict[str, str]: ...
 
+@final
 class Energy:
     def __new__(
         cls, model: Model, z: NDArray[np.float64], x: NDArray[np.float64], mu: float, scale: float
@@ -107,6 +110,7 @@ class Energy:
     def u_gradients(self) -> list[NDArray[np.float64]]: ...
     def activation_gradients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
+@final
 class Prox:
     @staticmethod
     def soft_threshold(thresholds: list[float]) -> Prox: ...
@@ -134,12 +138,14 @@ class Prox:
     def bregman(self, u: NDArray[np.float64], v: NDArray[np.float64], tau: float) -> float: ...
     def q_star(self, v: NDArray[np.float64], tau: float) -> float: ...
 
+@final
 class Convolution:
     def __new__(cls, filters: NDArray[np.float64]) -> Convolution: ...
     def apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def adjoint(self, y: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def norm(self, height: int, width: int) -> float: ...
 
+@final
 class FiniteDifferences:
     def __new__(cls) -> FiniteDifferences: ...
     def apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]: ...

@@ -110,14 +110,9 @@ def train(
     known = {name.replace("_", "-") for name, *_ in _proxlift.settings()}
     for name in given.keys() - known:
         raise TypeError(f"train() got an unexpected setting {name.replace('-', '_')!r}")
-    arrays = []
-    for name, source in (("data", images), ("noisy", noisy), ("test", test)):
-        if isinstance(source, (str, os.PathLike)):
-            given[name], source = os.fspath(source), None
-        arrays.append(None if source is None else [_image(image, name) for image in source])
+    arrays = {name: _arrays(source, name, given) for name, source in (("data", images), ("noisy", noisy), ("test", test))}
     if "channels" not in given and "from" not in given:
-        colour = [image.shape[0] == 3 for part in arrays if part for image in part]
-        if any(colour):
+        if any(image.shape[0] == 3 for part in arrays.values() if part for image in part):
             given["channels"] = 3
     bar = _bar(progress)
 
@@ -129,7 +124,9 @@ def train(
         return not (callback is not None and now is not None and callback(record, Model._of(now)))
 
     try:
-        best, last, history, complete, stopped = _proxlift.train(*arrays, json.dumps(given), out, hear)
+        best, last, history, complete, stopped = _proxlift.train(
+            arrays["data"], arrays["noisy"], arrays["test"], json.dumps(given), out, hear
+        )
     finally:
         bar(None)
     names = json.loads(complete)
@@ -160,6 +157,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return value
+
+
+def _arrays(source: Images | None, name: str, given: dict[str, Any]) -> list[NDArray[np.float32]] | None:
+    """Images in memory; a folder becomes a setting."""
+    if isinstance(source, (str, os.PathLike)):
+        given[name] = os.fspath(source)
+        return None
+    return None if source is None else [_image(image, name) for image in source]
 
 
 def _image(image: ArrayLike, name: str) -> NDArray[np.float32]:

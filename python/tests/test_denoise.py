@@ -181,6 +181,16 @@ def test_a_map_blends_between_levels():
     np.testing.assert_allclose(proxlift.denoise(z, levels, **FAST), expected, atol=2e-6)
 
 
+def test_a_map_costs_little(photograph):
+    """Half-way between two levels of the grid, against that level itself."""
+    clean, level = photograph / 255, 2 ** (-13.5 / 4)
+    z = clean + np.random.default_rng(0).normal(0, level, clean.shape)
+    levels = np.full(clean.shape, level)
+    levels[0, 0] *= 1.001
+    exact, blended = (proxlift.psnr(clean, proxlift.denoise(z, sigma), data_range=1) for sigma in (level, levels))
+    assert abs(exact - blended) < 0.03
+
+
 @pytest.mark.parametrize("channel_axis", [None, 0])
 def test_maps_broadcast_and_leave_quiet_places_alone(channel_axis):
     _, z = noisy((3, 32, 40))

@@ -35,10 +35,10 @@ samples! {
 /// Pictures `[picture][channel][row][column]`.
 #[derive(FromPyObject)]
 pub enum Input<'py> {
-    Eight(PyReadonlyArray4<'py, u8>),
-    Sixteen(PyReadonlyArray4<'py, u16>),
     Single(PyReadonlyArray4<'py, f32>),
     Double(PyReadonlyArray4<'py, f64>),
+    Eight(PyReadonlyArray4<'py, u8>),
+    Sixteen(PyReadonlyArray4<'py, u16>),
 }
 
 /// `$body` with `$array` a view of the numbers, whatever their type.
