@@ -7,7 +7,7 @@
 //! metric alone is blind to both.
 
 use super::eigenvectors::turn_to_eigenvectors;
-use super::matrix::{PRODUCT, multiply};
+use crate::matrix::{Matrix, multiply, product};
 use crate::{Result, operator::Filters, training::Snapshot};
 
 /// What is kept of the moving averages.
@@ -46,8 +46,8 @@ impl Eigenbasis {
         let [rows, columns] = self.shape;
         let [left, right] = &mut self.moments;
         let (g, scales) = (gradient, (1.0 - KEEP, KEEP));
-        multiply([rows, columns, rows], scales, (g, false), (g, true), left);
-        multiply([columns, rows, columns], scales, (g, true), (g, false), right);
+        multiply(scales, Matrix::new(g, rows, columns), Matrix::new(g, rows, columns).transposed(), left);
+        multiply(scales, Matrix::new(g, rows, columns).transposed(), Matrix::new(g, rows, columns), right);
         self.steps += 1;
         if self.steps == FIRST || self.steps.is_multiple_of(EVERY) {
             self.back(mean);
@@ -62,16 +62,26 @@ impl Eigenbasis {
     pub(super) fn turn(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], PRODUCT, (p, true), (g, false), &mut self.product);
-        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, false), g);
+        multiply(
+            product(),
+            Matrix::new(p, rows, rows).transposed(),
+            Matrix::new(g, rows, columns),
+            &mut self.product,
+        );
+        multiply(product(), Matrix::new(&self.product, rows, columns), Matrix::new(q, columns, columns), g);
     }
 
     /// `G <- P G Q^T`.
     pub(super) fn back(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], PRODUCT, (p, false), (g, false), &mut self.product);
-        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, true), g);
+        multiply(product(), Matrix::new(p, rows, rows), Matrix::new(g, rows, columns), &mut self.product);
+        multiply(
+            product(),
+            Matrix::new(&self.product, rows, columns),
+            Matrix::new(q, columns, columns).transposed(),
+            g,
+        );
     }
 
     pub(super) fn save(&self, k: usize, state: &mut Snapshot) {

@@ -12,7 +12,6 @@
 mod eigenbasis;
 mod eigenvectors;
 pub(super) mod gauss_newton;
-mod matrix;
 mod moments;
 mod rate;
 
