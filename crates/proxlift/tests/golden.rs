@@ -258,18 +258,18 @@ fn the_general_feed_forward_energy() {
         golden.check("network_output", network.forward(&z).output().data(), 1e-12);
         let u = (0..last).map(|k| rows(&format!("u_{k}"))).collect();
         let lifted = lifting::Lifted::with_u(&network, &z, &x, u).unwrap();
-        let mut energy = lifted.losses(1.0);
+        let mut energy = lifted.block(&network, last, 1.0);
         for k in 0..last {
-            let penalty = lifted.penalty(k);
+            let penalty = lifted.block(&network, k, 1.0);
             golden.check(&format!("penalty_{k}"), &penalty, 1e-12);
-            golden.check(&format!("grad_u_{k}"), lifted.u_gradient(k, 1.0).data(), 1e-12);
+            golden.check(&format!("grad_u_{k}"), lifted.u_gradient(&network, k, 1.0).data(), 1e-12);
             energy.iter_mut().zip(&penalty).for_each(|(sum, penalty)| *sum += penalty);
         }
         golden.check("energy", &energy, 1e-12);
         let (loss, backprop) = sweep(&network, Rule::Backprop, &z, &x).unwrap();
         golden.check("loss", &loss, 1e-12);
         for (k, plain) in backprop.iter().enumerate() {
-            let gradient = lifted.theta_gradient(k, 1.0);
+            let gradient = lifted.theta_gradient(&network, k, 1.0);
             for (i, part) in ["weight", "bias"].into_iter().enumerate() {
                 golden.check(&format!("grad_{part}_{k}"), &gradient[i], 1e-12);
                 golden.check(&format!("backprop_{part}_{k}"), &plain[i], 1e-12);

@@ -124,7 +124,7 @@ fn smooth(network: &Network<f64>, z: &Rows<f64>, x: &Rows<f64>, u: &[Rows<f64>])
     let psi = |(k, u): (usize, &Rows<f64>)| {
         u.rows().map(|row| network.activations()[k].prox().value(row)).sum::<f64>()
     };
-    lifted.energy(MU).iter().sum::<f64>() - u.iter().enumerate().map(psi).sum::<f64>()
+    lifted.energy(network, MU).iter().sum::<f64>() - u.iter().enumerate().map(psi).sum::<f64>()
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn gradients_of_the_energy_are_those_of_finite_differences() {
         let (z, x) = samples(&network);
         let u = inside(&network, &z);
         let lifted = Lifted::with_u(&network, &z, &x, u.clone()).unwrap();
-        assert!((0..lifted.depth()).all(|k| lifted.penalty(k).iter().all(|b| *b > -1e-12)));
-        let by_u: Vec<_> = (0..u.len()).map(|k| lifted.u_gradient(k, MU)).collect();
-        let by_theta: Vec<_> = (0..=u.len()).map(|k| lifted.theta_gradient(k, MU)).collect();
+        assert!((0..lifted.depth()).all(|k| lifted.block(&network, k, MU).iter().all(|b| *b > -1e-12)));
+        let by_u: Vec<_> = (0..u.len()).map(|k| lifted.u_gradient(&network, k, MU)).collect();
+        let by_theta: Vec<_> = (0..=u.len()).map(|k| lifted.theta_gradient(&network, k, MU)).collect();
         for (k, gradient) in by_u.iter().enumerate() {
             let along = |values: &[f64]| {
                 let mut moved = u.clone();
@@ -168,10 +168,9 @@ fn back_propagation_is_the_gradient_of_the_loss() {
         let (z, x) = samples(&network);
         let (losses, gradients) = sweep(&network, Rule::Backprop, &z, &x).unwrap();
         let lifted = Lifted::new(&network, &z, &x).unwrap();
-        let energy = lifted.energy(MU);
+        let energy = lifted.energy(&network, MU);
         assert!(energy[..energy.len() - 1].iter().all(|penalty| penalty.abs() < 1e-13), "{energy:?}");
         assert!((energy.iter().sum::<f64>() - MU * losses.iter().sum::<f64>()).abs() < 1e-12);
-        drop(lifted);
         for (k, blocks) in gradients.iter().enumerate() {
             for (i, gradient) in blocks.iter().enumerate() {
                 let at = network.layers()[k].parameters()[i].to_vec();
@@ -224,17 +223,17 @@ fn the_denoiser_of_the_paper_is_a_case_of_it() {
         theirs.refresh(machine);
         let ours = Lifted::with_u(&chain, &z, &x, u).unwrap();
         let blocks = theirs.energy(machine, MU).blocks();
-        assert!(max_relative_difference(&ours.energy(MU), &blocks) < 1e-12);
+        assert!(max_relative_difference(&ours.energy(&chain, MU), &blocks) < 1e-12);
         let mut gradients = itself.theta.clone();
         theirs.theta_gradients(machine, MU, &mut gradients);
-        let mine: Vec<Vec<f64>> = (0..depth).flat_map(|k| ours.theta_gradient(k, MU)).collect();
+        let mine: Vec<Vec<f64>> = (0..depth).flat_map(|k| ours.theta_gradient(&chain, k, MU)).collect();
         for (k, (gradient, mine)) in gradients.iter().zip(&mine).enumerate() {
             assert!(max_relative_difference(mine, gradient.weights()) < 1e-11, "theta_{k}");
         }
         let mut by_u: Vec<Field<f64>> = theirs.u.iter().map(Field::zeros_like).collect();
         theirs.u_gradients(machine, MU, &mut by_u);
         for k in 0..depth - 1 {
-            let mine = ours.u_gradient(k, MU);
+            let mine = ours.u_gradient(&chain, k, MU);
             assert!(max_relative_difference(mine.data(), &by_u[k + 1].to_planar()) < 1e-11, "u_{}", k + 1);
         }
     }

@@ -21,6 +21,9 @@ pub trait Affine<T: Real>: Send + Sync {
         None
     }
 
+    /// Rows of its weights, as a matrix: one for each output or feature.
+    fn rows(&self) -> usize;
+
     /// Its parameters, block by block: weights first, then biases where there are any.
     fn parameters(&self) -> Vec<&[T]>;
 

@@ -106,6 +106,10 @@ impl<T: Real> Affine<T> for Convolutional<T> {
         self.filters.features() * self.places()
     }
 
+    fn rows(&self) -> usize {
+        self.filters.features()
+    }
+
     fn parameters(&self) -> Vec<&[T]> {
         vec![self.filters.weights(), &self.bias]
     }

@@ -40,6 +40,10 @@ impl<T: Real> Affine<T> for Dense<T> {
         self.bias.len()
     }
 
+    fn rows(&self) -> usize {
+        self.bias.len()
+    }
+
     fn parameters(&self) -> Vec<&[T]> {
         vec![&self.weights, &self.bias]
     }

@@ -95,6 +95,10 @@ impl<T: Real> Affine<T> for DualStep<T> {
         Some(self.filters.channels() * self.pixels())
     }
 
+    fn rows(&self) -> usize {
+        self.filters.features()
+    }
+
     fn parameters(&self) -> Vec<&[T]> {
         self.first.iter().chain([&self.filters]).map(Filters::weights).collect()
     }
@@ -179,6 +183,10 @@ impl<T: Real> Affine<T> for Synthesis<T> {
 
     fn skips(&self) -> Option<usize> {
         Some(self.outputs())
+    }
+
+    fn rows(&self) -> usize {
+        self.filters.features()
     }
 
     fn parameters(&self) -> Vec<&[T]> {

@@ -20,9 +20,8 @@ use rayon::prelude::*;
 /// Gradients by the parameters: of each layer, block by block.
 pub type Gradients<T> = Vec<Vec<Vec<T>>>;
 
-/// A batch with its auxiliary variables.
+/// A batch with its auxiliary variables; the network, which may move, is given with every question.
 pub struct Lifted<'a, T> {
-    network: &'a Network<T>,
     z: &'a Rows<T>,
     x: &'a Rows<T>,
     /// `u`, which may be moved, and `v`, which follows from it.
@@ -31,69 +30,64 @@ pub struct Lifted<'a, T> {
 
 impl<'a, T: Real> Lifted<'a, T> {
     /// Anchored at the forward pass, where all penalties vanish. Fails when the samples do not fit the network.
-    pub fn new(network: &'a Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
+    pub fn new(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
         network.check(z, x)?;
-        Ok(Self { network, z, x, pass: network.forward(z) })
+        Ok(Self { z, x, pass: network.forward(z) })
     }
 
     /// The same with these `u`.
-    pub fn with_u(network: &'a Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
+    pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
-        let mut lifted = Self { network, z, x, pass: Pass { v: Vec::new(), u } };
-        lifted.refresh();
-        Ok(lifted)
+        let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
+        Ok(Self { z, x, pass: Pass { v, u } })
     }
 
     /// `K`, the number of activations.
     pub fn depth(&self) -> usize {
-        self.network.activations().len()
+        self.pass.u.len()
     }
 
-    /// Computes all `v` from `u`.
-    pub fn refresh(&mut self) {
-        self.pass.v =
-            (0..=self.depth()).map(|k| self.network.affine(k, self.pass.input(k, self.z), self.z)).collect();
+    /// Computes `v_k` again, after `theta_k` or `u_{k-1}` moved.
+    pub fn follow(&mut self, network: &Network<T>, k: usize) {
+        self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
     }
 
-    /// `mu l` of each sample.
-    pub fn losses(&self, mu: f64) -> Vec<f64> {
-        let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
-        pairs.map(|(output, x)| mu * self.network.loss.value(output, x)).collect()
-    }
-
-    /// `B(u_k, v_k)` of each sample.
-    pub fn penalty(&self, k: usize) -> Vec<f64> {
-        let prox = self.network.activations()[k].prox();
+    /// The part of `E` that `theta_k` enters, of each sample: `B(u_k, v_k)`, or `mu l` for `k = K`.
+    pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
+        if k == self.depth() {
+            let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
+            return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
+        }
+        let prox = network.activations()[k].prox();
         let pairs = self.pass.u[k].par_rows().zip(self.pass.v[k].par_rows());
         pairs.map(|(u, v)| prox.bregman(T::one(), u, v, &mut vec![T::zero(); u.len()]).to_double()).collect()
     }
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
-    pub fn energy(&self, mu: f64) -> Vec<f64> {
-        let total = |values: Vec<f64>| values.iter().sum();
-        (0..self.depth()).map(|k| total(self.penalty(k))).chain([total(self.losses(mu))]).collect()
+    pub fn energy(&self, network: &Network<T>, mu: f64) -> Vec<f64> {
+        (0..=self.depth()).map(|k| self.block(network, k, mu).iter().sum()).collect()
     }
 
     /// `d_k`, the error of the affine map `k = 0..=K`.
-    pub fn error(&self, k: usize, mu: T) -> Rows<T> {
+    pub fn error(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
         if k == self.depth() {
-            return output_error(self.network, self.pass.output(), self.x, mu);
+            return output_error(network, self.pass.output(), self.x, mu);
         }
-        let mut d = self.network.activate(k, &self.pass.v[k]);
+        let mut d = network.activate(k, &self.pass.v[k]);
         d.zip(&self.pass.u[k], |s, u| s - u);
         d
     }
 
     /// `df/dtheta_k`, summed over the batch.
-    pub fn theta_gradient(&self, k: usize, mu: T) -> Vec<Vec<T>> {
-        let d = self.error(k, mu);
-        self.network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d)
+    pub fn theta_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Vec<Vec<T>> {
+        let d = self.error(network, k, mu);
+        network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d)
     }
 
     /// `df/du_k`.
-    pub fn u_gradient(&self, k: usize, mu: T) -> Rows<T> {
+    pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
         let mut gradient = self.pass.u[k].zeros_like();
-        self.network.layers()[k + 1].adjoint(&self.error(k + 1, mu), &mut gradient);
+        network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut gradient);
         gradient.zip(&self.pass.u[k], |back, u| back + u);
         gradient.zip(&self.pass.v[k], |sum, v| sum - v);
         gradient

@@ -75,6 +75,24 @@ impl<T: Real> Network<T> {
         self.layers.iter().flat_map(|layer| layer.parameters()).map(<[T]>::len).sum()
     }
 
+    /// All blocks of parameters: the weights of all layers, then their biases.
+    pub fn blocks(&self) -> Vec<&[T]> {
+        let layers: Vec<_> = self.layers.iter().map(|layer| layer.parameters()).collect();
+        in_order(layers)
+    }
+
+    /// The same, to be moved.
+    pub fn blocks_mut(&mut self) -> Vec<&mut [T]> {
+        let layers: Vec<_> = self.layers.iter_mut().map(|layer| layer.parameters_mut()).collect();
+        in_order(layers)
+    }
+
+    /// Rows and columns of the weights of all layers, as matrices with a row for each output or feature.
+    pub fn matrices(&self) -> Vec<[usize; 2]> {
+        let layers = self.layers.iter();
+        layers.map(|layer| [layer.rows(), layer.parameters()[0].len() / layer.rows()]).collect()
+    }
+
     /// `v_k = F_k(input, z)`.
     pub fn affine(&self, k: usize, input: &Rows<T>, z: &Rows<T>) -> Rows<T> {
         let mut v = Rows::zeros(z.samples(), self.layers[k].outputs());
@@ -111,6 +129,13 @@ impl<T: Real> Network<T> {
         refuse!(z.data().iter().any(|v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
+}
+
+/// The first blocks of all layers, then the second ones, and so on.
+fn in_order<B>(layers: Vec<Vec<B>>) -> Vec<B> {
+    let most = layers.iter().map(Vec::len).max().unwrap_or(0);
+    let mut layers: Vec<_> = layers.into_iter().map(Vec::into_iter).collect();
+    (0..most).flat_map(|_| layers.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
 }
 
 /// A [`Network`] that is being built.

@@ -8,7 +8,7 @@
 
 use super::eigenvectors::turn_to_eigenvectors;
 use crate::matrix::{Matrix, multiply, product};
-use crate::{Result, operator::Filters, training::Snapshot};
+use crate::{Result, training::Snapshot};
 
 /// What is kept of the moving averages.
 const KEEP: f32 = 0.99;
@@ -29,14 +29,13 @@ pub(super) struct Eigenbasis {
 }
 
 impl Eigenbasis {
-    /// The basis of the weights themselves.
-    pub(super) fn new(filters: &Filters<f32>) -> Self {
-        let shape = [filters.features(), filters.weights().len() / filters.features()];
+    /// The basis of the weights themselves, a matrix of this shape.
+    pub(super) fn new(shape: [usize; 2]) -> Self {
         Self {
             shape,
             moments: shape.map(|n| vec![0.0; n * n]),
             vectors: shape.map(|n| (0..n * n).map(|k| if k / n == k % n { 1.0 } else { 0.0 }).collect()),
-            product: vec![0.0; filters.weights().len()],
+            product: vec![0.0; shape[0] * shape[1]],
             steps: 0,
         }
     }
