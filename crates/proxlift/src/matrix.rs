@@ -8,8 +8,9 @@ pub(crate) fn product<T: Real>() -> (T, T) {
     (T::one(), T::zero())
 }
 
-/// Rows of a result that a thread takes at once: fixed, so that bits do not depend on the threads.
-const ROWS: usize = 32;
+/// Threads take a multiple of so many rows of a result. Each row is a sum in the same order however they are dealt out, so bits
+/// do not depend on the threads.
+const ROWS: usize = 16;
 
 /// Multiply-adds below which one thread is faster.
 const SMALL: usize = 1 << 17;
@@ -38,7 +39,7 @@ impl<'a, T: Real> Matrix<'a, T> {
     }
 
     /// Where the numbers from row `first` on begin, and the strides.
-    fn from_row(&self, first: usize) -> (*const T, isize, isize) {
+    fn at_row(&self, first: usize) -> (*const T, isize, isize) {
         let (row, column) = self.strides();
         // SAFETY: the row is in the matrix.
         (unsafe { self.values.as_ptr().offset(first as isize * row) }, row, column)
@@ -49,17 +50,20 @@ impl<'a, T: Real> Matrix<'a, T> {
 pub(crate) fn multiply<T: Real>((scale, keep): (T, T), a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T]) {
     assert!(a.columns == b.rows && c.len() == a.rows * b.columns, "the matrices do not fit");
     let n = b.columns;
+    let small = a.rows * a.columns * n <= SMALL;
+    let rows =
+        if small { a.rows } else { a.rows.div_ceil(rayon::current_num_threads()).next_multiple_of(ROWS) };
     let part = |(i, c): (usize, &mut [T])| {
-        let (shape, a) = ([c.len() / n, b.rows, n], a.from_row(i * ROWS));
+        let (shape, a) = ([c.len() / n, b.rows, n], a.at_row(i * rows));
         // SAFETY: these rows of `a`, all of `b`, and the rows of `c` that were cut out, with the strides of the matrices.
-        unsafe { T::gemm(shape, (scale, keep), a, b.from_row(0), (c.as_mut_ptr(), n as isize, 1)) };
+        unsafe { T::gemm(shape, (scale, keep), a, b.at_row(0), (c.as_mut_ptr(), n as isize, 1)) };
     };
-    if n == 0 {
+    if c.is_empty() {
         return;
     }
-    if a.rows * a.columns * n <= SMALL {
-        c.chunks_mut(ROWS * n).enumerate().for_each(part);
+    if small {
+        part((0, c));
     } else {
-        c.par_chunks_mut(ROWS * n).enumerate().for_each(part);
+        c.par_chunks_mut(rows * n).enumerate().for_each(part);
     }
 }

@@ -123,8 +123,8 @@ fn convolutions_learn_too() {
         Network::new(Loss::Softmax).layer(first, Relu).layer(second, Relu).output(dense(48, 2, 3)).unwrap();
     // Rows against columns.
     let image = |i: usize| {
-        (0..64)
-            .map(move |p| if (if i % 2 == 0 { p / 8 } else { p % 8 }) % 4 == i / 2 % 4 { 1.0 } else { 0.0 })
+        let line = move |p: usize| if i.is_multiple_of(2) { p / 8 } else { p % 8 };
+        (0..64).map(move |p| if line(p) % 4 == i / 2 % 4 { 1.0 } else { 0.0 })
     };
     let z = Rows::new(64, (0..8).flat_map(image).collect()).unwrap();
     let x = one_hot(&[0, 1, 0, 1, 0, 1, 0, 1], 2).unwrap();
@@ -153,4 +153,27 @@ fn wrong_options_are_refused() {
     assert!(said(Rule::Backprop, descent(Metric::GaussNewton, 0.1)).contains("Gauss-Newton"));
     assert!(said(Rule::Backprop, descent(Metric::Diagonal, 0.0)).contains("above zero"));
     assert!(said(Rule::Lifted { mu: f32::NAN }, descent(Metric::Diagonal, 0.1)).contains("mu"));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let z = Rows::new(130, random_field::<f64>(70 * 130, 5).iter().map(|v| *v as f32).collect()).unwrap();
+    let x = Rows::new(90, random_field::<f64>(70 * 90, 6).iter().map(|v| *v as f32).collect()).unwrap();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let network = Network::new(Loss::Squared).layer(dense(130, 110, 1), Relu);
+            let mut network = network.output(dense(110, 90, 2)).unwrap();
+            let rate = Rate { start: 0.01, schedule: Schedule::Constant };
+            let descent = Descent { metric: Metric::Kronecker, momentum: 0.9, beta2: 0.99, rate };
+            let mut trainer = GradientDescent::new(&network, Rule::Lifted { mu: 0.1 }, descent).unwrap();
+            for _ in 0..25 {
+                trainer.step(&mut network, &z, &x, 0.0).unwrap();
+            }
+            network.blocks().concat()
+        })
+    };
+    let one = run(1);
+    assert!(one.iter().all(|w| w.is_finite()));
+    assert!(run(2) == one && run(3) == one);
 }

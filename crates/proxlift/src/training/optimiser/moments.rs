@@ -2,9 +2,13 @@
 
 use super::eigenbasis::Eigenbasis;
 use crate::{Result, training::Snapshot};
+use rayon::prelude::*;
 
 /// What is added to the root of a mean square.
 const EPSILON: f32 = 1e-8;
+
+/// Numbers that a thread takes at once.
+const CHUNK: usize = 1 << 14;
 
 /// The means of every block of parameters.
 #[derive(Clone, Debug)]
@@ -41,6 +45,7 @@ impl Moments {
     ) {
         self.steps += 1.0;
         let unbias = |beta: f32| (1.0 - f64::from(beta).powf(self.steps)) as f32;
+        let (unbias1, unbias2) = (unbias(beta1), beta2.map(unbias));
         for (k, (weights, gradient)) in parameters.into_iter().zip(gradients).enumerate() {
             let step = &mut self.step;
             step.clear();
@@ -49,24 +54,32 @@ impl Moments {
                 basis.observe(step, &mut self.mean[k]);
                 basis.turn(step);
             }
-            let moments = self.mean[k].iter_mut().zip(&mut self.square[k]);
-            for (g, (mean, square)) in step.iter_mut().zip(moments) {
-                *g = match beta2 {
+            let moments = self.mean[k].par_chunks_mut(CHUNK).zip(self.square[k].par_chunks_mut(CHUNK));
+            step.par_chunks_mut(CHUNK).zip(moments).for_each(|(step, (mean, square))| {
+                let moments = mean.iter_mut().zip(square);
+                match beta2.zip(unbias2) {
                     None => {
-                        *mean = beta1 * *mean + *g;
-                        *mean
+                        for (g, (mean, _)) in step.iter_mut().zip(moments) {
+                            *mean = beta1 * *mean + *g;
+                            *g = *mean;
+                        }
                     }
-                    Some(beta2) => {
-                        *mean = beta1 * *mean + (1.0 - beta1) * *g;
-                        *square = beta2 * *square + (1.0 - beta2) * *g * *g;
-                        (*mean / unbias(beta1)) / ((*square / unbias(beta2)).sqrt() + EPSILON)
+                    Some((beta2, unbias2)) => {
+                        for (g, (mean, square)) in step.iter_mut().zip(moments) {
+                            *mean = beta1 * *mean + (1.0 - beta1) * *g;
+                            *square = beta2 * *square + (1.0 - beta2) * *g * *g;
+                            *g = (*mean / unbias1) / ((*square / unbias2).sqrt() + EPSILON);
+                        }
                     }
-                };
-            }
+                }
+            });
             if let Some(basis) = self.bases.get_mut(k) {
                 basis.back(step);
             }
-            weights.iter_mut().zip(&*step).for_each(|(weight, step)| *weight -= rate * step);
+            let steps = step.par_chunks(CHUNK);
+            weights.par_chunks_mut(CHUNK).zip(steps).for_each(|(weights, step)| {
+                weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= rate * step);
+            });
         }
     }
 
