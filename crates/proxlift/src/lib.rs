@@ -72,6 +72,8 @@ pub mod evaluation;
 pub mod field;
 pub mod image;
 pub mod laws;
+pub mod lifting;
+mod matrix;
 pub mod model;
 pub mod named;
 pub mod network;

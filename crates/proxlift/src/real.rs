@@ -10,9 +10,39 @@ pub trait Real: Float + NumAssign + Sum + Default + Send + Sync + Debug + Displa
     fn of(x: f64) -> Self;
     /// Widens to `f64`.
     fn to_double(self) -> f64;
+
+    /// `c <- scale a b + keep c` for matrices of `m x k`, `k x n` and `m x n` numbers, each with the strides of its rows and
+    /// columns.
+    ///
+    /// # Safety
+    /// All numbers of the matrices are there, and nobody else touches those of `c`.
+    unsafe fn gemm(
+        shape: [usize; 3],
+        scales: (Self, Self),
+        a: (*const Self, isize, isize),
+        b: (*const Self, isize, isize),
+        c: (*mut Self, isize, isize),
+    );
+}
+
+macro_rules! gemm {
+    ($gemm:path) => {
+        unsafe fn gemm(
+            [m, k, n]: [usize; 3],
+            (scale, keep): (Self, Self),
+            a: (*const Self, isize, isize),
+            b: (*const Self, isize, isize),
+            c: (*mut Self, isize, isize),
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { $gemm(m, k, n, scale, a.0, a.1, a.2, b.0, b.1, b.2, keep, c.0, c.1, c.2) };
+        }
+    };
 }
 
 impl Real for f32 {
+    gemm!(matrixmultiply::sgemm);
+
     fn of(x: f64) -> Self {
         x as f32
     }
@@ -22,6 +52,8 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
+    gemm!(matrixmultiply::dgemm);
+
     fn of(x: f64) -> Self {
         x
     }

@@ -4,11 +4,11 @@
 
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
-use proxlift::network::{Architecture, Network};
+use proxlift::lifting::{self, Convolutional, Dense, Loss, Rows, Rule, sweep};
+use proxlift::network::{Activation, Architecture, Network};
 use proxlift::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
-use proxlift::prox::{BoxClip, PiecewiseLinear, Prox, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, PiecewiseLinear, Relu, SoftThreshold};
 use proxlift::training::Lifted;
-use proxlift::training::feedforward::{Affine, Convolutional, Dense, FeedForward};
 use proxlift::{Real, laws};
 use safetensors::SafeTensors;
 use serde_json::Value;
@@ -209,29 +209,39 @@ fn steps_by_power_iteration() {
     }
 }
 
-fn feedforward(golden: &Golden) -> FeedForward<f64> {
+fn feedforward(golden: &Golden) -> lifting::Network<f64> {
     let activations = golden.config["activations"].as_array().unwrap();
-    let proxes = activations.iter().map(|a| -> Box<dyn Prox<f64>> {
+    let activation = |k: usize| -> Activation<f64> {
+        let a = &activations[k];
         match a["name"].as_str().unwrap() {
-            "relu" => Box::new(Relu),
-            "soft_threshold" => Box::new(SoftThreshold::new(vec![a["threshold"].as_f64().unwrap()]).unwrap()),
-            "clip" => Box::new(BoxClip::symmetric(vec![a["bound"].as_f64().unwrap()]).unwrap()),
+            "relu" => Relu.into(),
+            "soft_threshold" => SoftThreshold::new(vec![a["threshold"].as_f64().unwrap()]).unwrap().into(),
+            "clip" => BoxClip::symmetric(vec![a["bound"].as_f64().unwrap()]).unwrap().into(),
             other => panic!("{other}"),
         }
-    });
-    let layers = (0..=activations.len()).map(|k| -> Box<dyn Affine<f64>> {
+    };
+    let parts = |k: usize| {
         let name = format!("weight_{k}");
-        let (shape, weights) = (golden.shape(&name), golden.tensor(&name));
-        let bias = golden.tensor(&format!("bias_{k}"));
-        if shape.len() == 2 {
-            Box::new(Dense::new(shape[1], weights, bias).unwrap())
-        } else {
-            let image = golden.shape("z");
-            let filters = Filters::new(shape[0], shape[1], shape[2], weights).unwrap();
-            Box::new(Convolutional::new(filters, bias, image[2], image[3]).unwrap())
-        }
-    });
-    FeedForward::new(layers.collect(), proxes.collect()).unwrap()
+        (golden.shape(&name), golden.tensor(&name), golden.tensor(&format!("bias_{k}")))
+    };
+    let (mut network, last) = (lifting::Network::new(Loss::Squared), activations.len());
+    let is_dense = golden.shape("weight_0").len() == 2;
+    let dense = |k: usize| {
+        let (shape, weights, bias) = parts(k);
+        Dense::new(shape[1], weights, bias).unwrap()
+    };
+    let convolution = |k: usize| {
+        let (shape, weights, bias) = parts(k);
+        let filters = Filters::new(shape[0], shape[1], shape[2], weights).unwrap();
+        Convolutional::new(filters, bias, golden.shape("z")[2], golden.shape("z")[3]).unwrap()
+    };
+    for k in 0..last {
+        network = match is_dense {
+            true => network.layer(dense(k), activation(k)),
+            false => network.layer(convolution(k), activation(k)),
+        };
+    }
+    if is_dense { network.output(dense(last)) } else { network.output(convolution(last)) }.unwrap()
 }
 
 #[test]
@@ -239,49 +249,31 @@ fn the_general_feed_forward_energy() {
     for name in ["feedforward_dense", "feedforward_conv"] {
         let golden = Golden::read(name);
         let network = feedforward(&golden);
-        let (batch, last) = (golden.count("batch"), golden.config["activations"].as_array().unwrap().len());
-        let sample = |name: &str, s: usize| {
+        let (batch, last) = (golden.count("batch"), network.activations().len());
+        let rows = |name: &str| {
             let all = golden.tensor::<f64>(name);
-            all[s * all.len() / batch..(s + 1) * all.len() / batch].to_vec()
+            Rows::new(all.len() / batch, all).unwrap()
         };
-        let mut sums: Vec<[Vec<f64>; 4]> = Vec::new();
-        let (mut energy, mut loss, mut output) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut u_gradients, mut penalties) = (vec![Vec::new(); last], vec![Vec::new(); last]);
-        for s in 0..batch {
-            let (z, x) = (sample("z", s), sample("x", s));
-            let u: Vec<Vec<f64>> = (0..last).map(|k| sample(&format!("u_{k}"), s)).collect();
-            output.extend(network.forward(&z).0.pop().unwrap());
-            let lifted = network.lifted(1.0, &z, &x, &u);
-            energy.push(lifted.energy());
-            let (sample_loss, backprop) = network.backprop(&z, &x);
-            loss.push(sample_loss);
-            for k in 0..last {
-                u_gradients[k].extend_from_slice(&lifted.u[k]);
-                penalties[k].push(lifted.penalties[k]);
-            }
-            for (k, (lifted, plain)) in lifted.theta.into_iter().zip(backprop).enumerate() {
-                let parts = [lifted.weights, lifted.bias, plain.weights, plain.bias];
-                if s == 0 {
-                    sums.push(parts);
-                    continue;
-                }
-                for (sum, part) in sums[k].iter_mut().zip(&parts) {
-                    sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-                }
-            }
-        }
-        golden.check("network_output", &output, 1e-12);
-        golden.check("energy", &energy, 1e-12);
-        golden.check("loss", &loss, 1e-12);
-        for (k, sum) in sums.iter().enumerate() {
-            golden.check(&format!("grad_weight_{k}"), &sum[0], 1e-12);
-            golden.check(&format!("grad_bias_{k}"), &sum[1], 1e-12);
-            golden.check(&format!("backprop_weight_{k}"), &sum[2], 1e-12);
-            golden.check(&format!("backprop_bias_{k}"), &sum[3], 1e-12);
-        }
+        let (z, x) = (rows("z"), rows("x"));
+        golden.check("network_output", network.forward(&z).output().data(), 1e-12);
+        let u = (0..last).map(|k| rows(&format!("u_{k}"))).collect();
+        let lifted = lifting::Lifted::with_u(&network, &z, &x, u).unwrap();
+        let mut energy = lifted.block(&network, last, 1.0);
         for k in 0..last {
-            golden.check(&format!("penalty_{k}"), &penalties[k], 1e-12);
-            golden.check(&format!("grad_u_{k}"), &u_gradients[k], 1e-12);
+            let penalty = lifted.block(&network, k, 1.0);
+            golden.check(&format!("penalty_{k}"), &penalty, 1e-12);
+            golden.check(&format!("grad_u_{k}"), lifted.u_gradient(&network, k, 1.0).data(), 1e-12);
+            energy.iter_mut().zip(&penalty).for_each(|(sum, penalty)| *sum += penalty);
+        }
+        golden.check("energy", &energy, 1e-12);
+        let (loss, backprop) = sweep(&network, Rule::Backprop, &z, &x).unwrap();
+        golden.check("loss", &loss, 1e-12);
+        for (k, plain) in backprop.iter().enumerate() {
+            let gradient = lifted.theta_gradient(&network, k, 1.0);
+            for (i, part) in ["weight", "bias"].into_iter().enumerate() {
+                golden.check(&format!("grad_{part}_{k}"), &gradient[i], 1e-12);
+                golden.check(&format!("backprop_{part}_{k}"), &plain[i], 1e-12);
+            }
         }
     }
 }

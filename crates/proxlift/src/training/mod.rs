@@ -6,7 +6,6 @@ pub mod checkpoint;
 pub mod constraint;
 pub mod descent;
 pub mod driver;
-pub mod feedforward;
 pub mod lbfb;
 pub mod lifted;
 mod material;

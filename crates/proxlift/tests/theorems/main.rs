@@ -2,7 +2,6 @@
 
 mod blocks;
 mod energy;
-mod feedforward;
 mod maps;
 mod proposition;
 mod sweep;
@@ -18,11 +17,10 @@ use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};
 use proxlift::operator::{
     Convolution, Filters, NormParams, PowerState, convolution_norm_bound, spectral_norm,
 };
-use proxlift::prox::{BoxClip, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, PiecewiseLinear, Prox};
 use proxlift::real::norm_squared;
 use proxlift::solver::{DualForwardBackward, DualParams, DualStop, Inertia, StopRule};
 use proxlift::training::Lifted;
-use proxlift::training::feedforward::{Affine, Convolutional, Dense, FeedForward};
 
 const MU: f64 = 0.3;
 const SIDES: (usize, usize) = (6, 7);

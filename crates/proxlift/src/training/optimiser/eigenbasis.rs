@@ -7,8 +7,8 @@
 //! metric alone is blind to both.
 
 use super::eigenvectors::turn_to_eigenvectors;
-use super::matrix::{PRODUCT, multiply};
-use crate::{Result, operator::Filters, training::Snapshot};
+use crate::matrix::{Matrix, multiply, product};
+use crate::{Result, training::Snapshot};
 
 /// What is kept of the moving averages.
 const KEEP: f32 = 0.99;
@@ -29,14 +29,13 @@ pub(super) struct Eigenbasis {
 }
 
 impl Eigenbasis {
-    /// The basis of the weights themselves.
-    pub(super) fn new(filters: &Filters<f32>) -> Self {
-        let shape = [filters.features(), filters.weights().len() / filters.features()];
+    /// The basis of the weights themselves, a matrix of this shape.
+    pub(super) fn new(shape: [usize; 2]) -> Self {
         Self {
             shape,
             moments: shape.map(|n| vec![0.0; n * n]),
             vectors: shape.map(|n| (0..n * n).map(|k| if k / n == k % n { 1.0 } else { 0.0 }).collect()),
-            product: vec![0.0; filters.weights().len()],
+            product: vec![0.0; shape[0] * shape[1]],
             steps: 0,
         }
     }
@@ -46,8 +45,8 @@ impl Eigenbasis {
         let [rows, columns] = self.shape;
         let [left, right] = &mut self.moments;
         let (g, scales) = (gradient, (1.0 - KEEP, KEEP));
-        multiply([rows, columns, rows], scales, (g, false), (g, true), left);
-        multiply([columns, rows, columns], scales, (g, true), (g, false), right);
+        multiply(scales, Matrix::new(g, rows, columns), Matrix::new(g, rows, columns).transposed(), left);
+        multiply(scales, Matrix::new(g, rows, columns).transposed(), Matrix::new(g, rows, columns), right);
         self.steps += 1;
         if self.steps == FIRST || self.steps.is_multiple_of(EVERY) {
             self.back(mean);
@@ -62,16 +61,26 @@ impl Eigenbasis {
     pub(super) fn turn(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], PRODUCT, (p, true), (g, false), &mut self.product);
-        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, false), g);
+        multiply(
+            product(),
+            Matrix::new(p, rows, rows).transposed(),
+            Matrix::new(g, rows, columns),
+            &mut self.product,
+        );
+        multiply(product(), Matrix::new(&self.product, rows, columns), Matrix::new(q, columns, columns), g);
     }
 
     /// `G <- P G Q^T`.
     pub(super) fn back(&mut self, g: &mut [f32]) {
         let [rows, columns] = self.shape;
         let [p, q] = &self.vectors;
-        multiply([rows, rows, columns], PRODUCT, (p, false), (g, false), &mut self.product);
-        multiply([rows, columns, columns], PRODUCT, (&self.product, false), (q, true), g);
+        multiply(product(), Matrix::new(p, rows, rows), Matrix::new(g, rows, columns), &mut self.product);
+        multiply(
+            product(),
+            Matrix::new(&self.product, rows, columns),
+            Matrix::new(q, columns, columns).transposed(),
+            g,
+        );
     }
 
     pub(super) fn save(&self, k: usize, state: &mut Snapshot) {

@@ -12,7 +12,7 @@
 //! blocks are proportional to `mu`, and so one rate suits all layers only if their matrices are either all so or none.
 //! For `theta_0`, whose block passes through layer 1, the rows are those of `L_0 z` alone.
 
-use super::matrix::multiply;
+use crate::matrix::{Matrix, multiply};
 use crate::network::{Architecture, Network};
 use crate::random::{Purpose, below, stream};
 use crate::training::{Lifted, Snapshot};
@@ -76,8 +76,8 @@ impl GaussNewton {
                 let damping = damping(matrix.iter().sum(), size);
                 factor.iter_mut().zip(&*matrix).for_each(|(f, a)| *f = a + damping);
             } else {
-                let shape = [size, rows.len() / size, size];
-                multiply(shape, (scale, 1.0), (&rows, true), (&rows, false), matrix);
+                let rows = Matrix::new(&rows, rows.len() / size, size);
+                multiply((scale, 1.0), rows.transposed(), rows, matrix);
                 cholesky(matrix, size, factor);
             }
         });

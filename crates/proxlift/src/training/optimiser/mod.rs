@@ -12,16 +12,15 @@
 mod eigenbasis;
 mod eigenvectors;
 pub(super) mod gauss_newton;
-mod matrix;
 mod moments;
 mod rate;
 
 pub use rate::{Rate, Schedule};
 
 use super::{lifted::Lifted, trainer::Snapshot};
-use crate::{Result, engine::Gradients, named::named, network::Network};
+use crate::{Result, engine::Gradients, named::named, network::Network, operator::Filters};
 use gauss_newton::GaussNewton;
-use moments::Moments;
+pub(crate) use moments::Moments;
 
 named! {
     /// The metric of the parameter blocks.
@@ -56,6 +55,11 @@ impl Descent {
         if self.metric == Metric::GaussNewton {
             gauss_newton::check(network)?;
         }
+        self.check()
+    }
+
+    /// Checks that the numbers are in range.
+    pub fn check(&self) -> Result<()> {
         for (name, share) in [("momentum", self.momentum), ("beta2", self.beta2)] {
             refuse!(!(0.0..1.0).contains(&share) => "the {name} is {share}, but it must be in [0, 1[");
         }
@@ -92,7 +96,7 @@ impl Optimiser {
         let gauss_newton = descent.metric == Metric::GaussNewton;
         Ok(Self {
             descent,
-            moments: Moments::new(network, descent.metric == Metric::Kronecker),
+            moments: moments(network, descent.metric == Metric::Kronecker),
             gauss_newton: gauss_newton.then(|| GaussNewton::new(network, true, seed)),
         })
     }
@@ -127,7 +131,11 @@ impl Optimiser {
         // Momentum lengthens a steady step by 1 / (1 - beta); in this metric, rates are those of the step itself.
         let length = if metric == Metric::GaussNewton { 1.0 - momentum } else { 1.0 };
         let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
-        self.moments.descend(network, gradients, scale, rate as f32 * length, (momentum, squares));
+        let of_filters = gradients.theta.iter().map(Filters::weights);
+        // Without gradients of the activations, these end with the filters.
+        let of_activations = gradients.activation.iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
+        let of_all = of_filters.chain(of_activations);
+        self.moments.descend(network.trained_mut(), of_all, scale, rate as f32 * length, (momentum, squares));
         rate
     }
 
@@ -142,4 +150,13 @@ impl Optimiser {
         self.moments.restore(state)?;
         self.gauss_newton.iter_mut().try_for_each(|metric| metric.restore(state))
     }
+}
+
+/// Zero means for the filters of all layers, then for knots and slopes of learned activations.
+fn moments(network: &Network<f32>, in_eigenbases: bool) -> Moments {
+    let filters = network.theta.iter().map(|theta| theta.weights().len());
+    let activations = network.learned().flat_map(|s| [s.knots().len(), s.slopes().len()]);
+    let matrix = |theta: &Filters<f32>| [theta.features(), theta.weights().len() / theta.features()];
+    let matrices = network.theta.iter().map(matrix).filter(|_| in_eigenbases);
+    Moments::new(filters.chain(activations), matrices)
 }

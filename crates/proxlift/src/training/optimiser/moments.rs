@@ -1,50 +1,52 @@
 //! Running means of the gradients and of their squares, and the step that they make.
 
 use super::eigenbasis::Eigenbasis;
-use crate::{Result, engine::Gradients, network::Network, operator::Filters, training::Snapshot};
+use crate::{Result, training::Snapshot};
+use rayon::prelude::*;
 
 /// What is added to the root of a mean square.
 const EPSILON: f32 = 1e-8;
 
-/// The means of every block: the filters of all layers, then knots and slopes of learned activations.
+/// Numbers that a thread takes at once.
+const CHUNK: usize = 1 << 14;
+
+/// The means of every block of parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     mean: Vec<Vec<f32>>,
     square: Vec<Vec<f32>>,
     steps: f64,
-    /// The bases in which those of the filters are; empty if it is that of the weights.
+    /// The bases in which those of the first blocks are; empty if it is that of the parameters.
     bases: Vec<Eigenbasis>,
     step: Vec<f32>,
 }
 
 impl Moments {
-    /// Zero means for `network`, in the weights' own basis or in that of [`Eigenbasis`].
-    pub(super) fn new(network: &Network<f32>, in_eigenbases: bool) -> Self {
-        let filters = network.theta.iter().map(|theta| theta.weights().len());
-        let activations = network.learned().flat_map(|s| [s.knots().len(), s.slopes().len()]);
-        let zero: Vec<_> = filters.chain(activations).map(|numbers| vec![0.0; numbers]).collect();
-        let of_bases: &[_] = if in_eigenbases { &network.theta } else { &[] };
-        let bases = of_bases.iter().map(Eigenbasis::new).collect();
+    /// Zero means for blocks of so many numbers; in [eigenbases](Eigenbasis) for the first ones, of which `matrices` are the
+    /// rows and columns.
+    pub(crate) fn new(
+        blocks: impl Iterator<Item = usize>,
+        matrices: impl Iterator<Item = [usize; 2]>,
+    ) -> Self {
+        let zero: Vec<_> = blocks.map(|numbers| vec![0.0; numbers]).collect();
+        let bases = matrices.map(Eigenbasis::new).collect();
         Self { mean: zero.clone(), square: zero, steps: 0.0, bases, step: Vec::new() }
     }
 
-    /// One step along `scale` times the gradients: along their means with `beta1`, over the root of mean squares with
-    /// `beta2` if there is one (Adam).
-    pub(super) fn descend(
+    /// One step of all `parameters` along `scale` times their gradients: along their means with `beta1`, over the root of mean
+    /// squares with `beta2` if there is one (Adam). Blocks without a gradient stay.
+    pub(crate) fn descend<'a>(
         &mut self,
-        network: &mut Network<f32>,
-        gradients: &Gradients<f32>,
+        parameters: impl IntoIterator<Item = &'a mut [f32]>,
+        gradients: impl IntoIterator<Item = &'a [f32]>,
         scale: f32,
         rate: f32,
         (beta1, beta2): (f32, Option<f32>),
     ) {
         self.steps += 1.0;
         let unbias = |beta: f32| (1.0 - f64::from(beta).powf(self.steps)) as f32;
-        let of_filters = gradients.theta.iter().map(Filters::weights);
-        let of_activations = gradients.activation.iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
-        // Without gradients of the activations, these end with the filters.
-        let blocks = network.trained_mut().into_iter().zip(of_filters.chain(of_activations));
-        for (k, (weights, gradient)) in blocks.enumerate() {
+        let (unbias1, unbias2) = (unbias(beta1), beta2.map(unbias));
+        for (k, (weights, gradient)) in parameters.into_iter().zip(gradients).enumerate() {
             let step = &mut self.step;
             step.clear();
             step.extend(gradient.iter().map(|g| scale * g));
@@ -52,28 +54,36 @@ impl Moments {
                 basis.observe(step, &mut self.mean[k]);
                 basis.turn(step);
             }
-            let moments = self.mean[k].iter_mut().zip(&mut self.square[k]);
-            for (g, (mean, square)) in step.iter_mut().zip(moments) {
-                *g = match beta2 {
+            let moments = self.mean[k].par_chunks_mut(CHUNK).zip(self.square[k].par_chunks_mut(CHUNK));
+            step.par_chunks_mut(CHUNK).zip(moments).for_each(|(step, (mean, square))| {
+                let moments = mean.iter_mut().zip(square);
+                match beta2.zip(unbias2) {
                     None => {
-                        *mean = beta1 * *mean + *g;
-                        *mean
+                        for (g, (mean, _)) in step.iter_mut().zip(moments) {
+                            *mean = beta1 * *mean + *g;
+                            *g = *mean;
+                        }
                     }
-                    Some(beta2) => {
-                        *mean = beta1 * *mean + (1.0 - beta1) * *g;
-                        *square = beta2 * *square + (1.0 - beta2) * *g * *g;
-                        (*mean / unbias(beta1)) / ((*square / unbias(beta2)).sqrt() + EPSILON)
+                    Some((beta2, unbias2)) => {
+                        for (g, (mean, square)) in step.iter_mut().zip(moments) {
+                            *mean = beta1 * *mean + (1.0 - beta1) * *g;
+                            *square = beta2 * *square + (1.0 - beta2) * *g * *g;
+                            *g = (*mean / unbias1) / ((*square / unbias2).sqrt() + EPSILON);
+                        }
                     }
-                };
-            }
+                }
+            });
             if let Some(basis) = self.bases.get_mut(k) {
                 basis.back(step);
             }
-            weights.iter_mut().zip(&*step).for_each(|(weight, step)| *weight -= rate * step);
+            let steps = step.par_chunks(CHUNK);
+            weights.par_chunks_mut(CHUNK).zip(steps).for_each(|(weights, step)| {
+                weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= rate * step);
+            });
         }
     }
 
-    pub(super) fn save(&self, state: &mut Snapshot) {
+    pub(crate) fn save(&self, state: &mut Snapshot) {
         for (k, (mean, square)) in self.mean.iter().zip(&self.square).enumerate() {
             state.put(format!("mean_{k}"), mean);
             state.put(format!("square_{k}"), square);
@@ -82,7 +92,7 @@ impl Moments {
         state.put_scalar("steps", self.steps);
     }
 
-    pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
+    pub(crate) fn restore(&mut self, state: &Snapshot) -> Result<()> {
         for (k, (mean, square)) in self.mean.iter_mut().zip(&mut self.square).enumerate() {
             state.get(&format!("mean_{k}"), mean)?;
             state.get(&format!("square_{k}"), square)?;

@@ -1,0 +1,56 @@
+//! Gradient descent by one reverse sweep: back-propagation, lifted or centred, in any metric of the parameters.
+
+use super::{Network, Rows, Rule, sweep};
+use crate::training::optimiser::Moments;
+use crate::training::{Descent, Metric};
+use crate::{Error, Result};
+
+/// Improves a network by mini-batches.
+pub struct GradientDescent {
+    rule: Rule<f32>,
+    descent: Descent,
+    moments: Moments,
+}
+
+impl GradientDescent {
+    /// For `network`; plain SGD is the Euclidean metric, Adam the diagonal one.
+    /// Fails when a number is out of range, or the metric is not for such networks.
+    pub fn new(network: &Network<f32>, rule: Rule<f32>, descent: Descent) -> Result<Self> {
+        descent.check()?;
+        let matrices: Vec<[usize; 2]> = match descent.metric {
+            Metric::Euclidean | Metric::Diagonal => Vec::new(),
+            Metric::Kronecker => network.matrices(),
+            Metric::GaussNewton => {
+                return Err(Error::invalid(
+                    "the Gauss-Newton metric is for the denoiser: choose another one",
+                ));
+            }
+        };
+        if let Rule::Lifted { mu } | Rule::Centred { mu } = rule {
+            refuse!(!(mu.is_finite() && mu > 0.0) => "mu is {mu}, but it must be above zero");
+        }
+        // Weights first, then biases, so that the first blocks are matrices.
+        let blocks = network.blocks().into_iter().map(<[f32]>::len);
+        Ok(Self { rule, descent, moments: Moments::new(blocks, matrices.into_iter()) })
+    }
+
+    /// One step on a batch when `progress` of the training is done; returns the mean loss before it.
+    pub fn step(
+        &mut self,
+        network: &mut Network<f32>,
+        z: &Rows<f32>,
+        x: &Rows<f32>,
+        progress: f64,
+    ) -> Result<f64> {
+        let (losses, gradients) = sweep(network, self.rule, z, x)?;
+        let count = losses.len() as f64;
+        let Descent { metric, momentum, beta2, rate } = self.descent;
+        let squares = (metric != Metric::Euclidean).then_some(beta2);
+        let depth = gradients.iter().map(Vec::len).max().unwrap_or(0);
+        let in_order =
+            (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
+        let rate = rate.at(progress) as f32;
+        self.moments.descend(network.blocks_mut(), in_order, count.recip() as f32, rate, (momentum, squares));
+        Ok(losses.iter().sum::<f64>() / count)
+    }
+}

@@ -1,0 +1,184 @@
+//! The lifted Bregman energy (pb:min-loss-Breg-gen), and the partial gradients of its smooth part.
+//!
+//! ```text
+//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_{k=0}^{K-1} B_{psi_k}(u_k, F_k(u_{k-1})),     u_{-1} = z
+//! ```
+//!
+//! `f = E - sum_k psi_k(u_k)` is smooth. With `d_k = s_k(v_k) - u_k` for `k < K`, and `d_K = mu (grad h(v_K) - x)`, the error of
+//! every affine map, its gradients are those of one layer, repeated:
+//!
+//! ```text
+//! df/du_k = (u_k - v_k) + A_{k+1}* d_{k+1},      df/dtheta_k = gradient of <d_k, F_k(u_{k-1}, z)>
+//! ```
+//!
+//! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
+
+use super::{Network, Pass, Rows};
+use crate::{Real, Result};
+use rayon::prelude::*;
+
+/// Gradients by the parameters: of each layer, block by block.
+pub type Gradients<T> = Vec<Vec<Vec<T>>>;
+
+/// A batch with its auxiliary variables; the network, which may move, is given with every question.
+pub struct Lifted<'a, T> {
+    z: &'a Rows<T>,
+    x: &'a Rows<T>,
+    /// `u`, which may be moved, and `v`, which follows from it.
+    pub pass: Pass<T>,
+}
+
+impl<'a, T: Real> Lifted<'a, T> {
+    /// Anchored at the forward pass, where all penalties vanish. Fails when the samples do not fit the network.
+    pub fn new(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
+        network.check(z, x)?;
+        Ok(Self { z, x, pass: network.forward(z) })
+    }
+
+    /// The same with these `u`.
+    pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
+        network.check(z, x)?;
+        let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
+        Ok(Self { z, x, pass: Pass { v, u } })
+    }
+
+    /// `K`, the number of activations.
+    pub fn depth(&self) -> usize {
+        self.pass.u.len()
+    }
+
+    /// Computes `v_k` again, after `theta_k` or `u_{k-1}` moved.
+    pub fn follow(&mut self, network: &Network<T>, k: usize) {
+        self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
+    }
+
+    /// The part of `E` that `theta_k` enters, of each sample: `B(u_k, v_k)`, or `mu l` for `k = K`.
+    pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
+        if k == self.depth() {
+            let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
+            return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
+        }
+        let prox = network.activations()[k].prox();
+        let pairs = self.pass.u[k].par_rows().zip(self.pass.v[k].par_rows());
+        pairs.map(|(u, v)| prox.bregman(T::one(), u, v, &mut vec![T::zero(); u.len()]).to_double()).collect()
+    }
+
+    /// `E`, summed over the batch: the penalties of all layers, then the loss.
+    pub fn energy(&self, network: &Network<T>, mu: f64) -> Vec<f64> {
+        (0..=self.depth()).map(|k| self.block(network, k, mu).iter().sum()).collect()
+    }
+
+    /// `d_k`, the error of the affine map `k = 0..=K`.
+    pub fn error(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
+        if k == self.depth() {
+            return output_error(network, self.pass.output(), self.x, mu);
+        }
+        let mut d = network.activate(k, &self.pass.v[k]);
+        d.zip(&self.pass.u[k], |s, u| s - u);
+        d
+    }
+
+    /// `df/dtheta_k`, summed over the batch.
+    pub fn theta_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Vec<Vec<T>> {
+        let d = self.error(network, k, mu);
+        network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d)
+    }
+
+    /// `df/du_k`.
+    pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
+        let mut gradient = self.pass.u[k].zeros_like();
+        network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut gradient);
+        gradient.zip(&self.pass.u[k], |back, u| back + u);
+        gradient.zip(&self.pass.v[k], |sum, v| sum - v);
+        gradient
+    }
+}
+
+fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+    let mut d = output.zeros_like();
+    network.loss.gradient(output, x, &mut d);
+    d.data_mut().iter_mut().for_each(|d| *d *= mu);
+    d
+}
+
+/// How errors go back through an activation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule<T> {
+    /// Back-propagation: the tangent, `d = s'(v) back`.
+    Backprop,
+    /// Lifted Bregman with `u` anchored: the secant, `d = s(v) - s(v - back)`, with the loss weighted by `mu`.
+    Lifted {
+        /// The weight of the loss.
+        mu: T,
+    },
+    /// Both sides of it (contrastive, centred): `d = (s(v + back) - s(v - back)) / 2`.
+    Centred {
+        /// The weight of the loss.
+        mu: T,
+    },
+}
+
+/// The loss of each sample, and the gradients of one reverse sweep from the forward pass, divided by the weight of the loss.
+pub fn sweep<T: Real>(
+    network: &Network<T>,
+    rule: Rule<T>,
+    z: &Rows<T>,
+    x: &Rows<T>,
+) -> Result<(Vec<f64>, Gradients<T>)> {
+    network.check(z, x)?;
+    let pass = network.forward(z);
+    let mu = match rule {
+        Rule::Backprop => T::one(),
+        Rule::Lifted { mu } | Rule::Centred { mu } => mu,
+    };
+    let pairs = pass.output().par_rows().zip(x.par_rows());
+    let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
+    let depth = network.activations().len();
+    let mut d = output_error(network, pass.output(), x, mu);
+    let mut gradients = Vec::with_capacity(depth + 1);
+    for k in (0..=depth).rev() {
+        gradients.push(network.layers()[k].gradient(pass.input(k, z), z, &d));
+        if k > 0 {
+            let mut back = pass.u[k - 1].zeros_like();
+            network.layers()[k].adjoint(&d, &mut back);
+            d = through(network, k - 1, rule, &pass, &back);
+        }
+    }
+    gradients.reverse();
+    let scale = mu.recip();
+    gradients.iter_mut().flatten().flatten().for_each(|g| *g *= scale);
+    Ok((losses, gradients))
+}
+
+fn through<T: Real>(
+    network: &Network<T>,
+    k: usize,
+    rule: Rule<T>,
+    pass: &Pass<T>,
+    back: &Rows<T>,
+) -> Rows<T> {
+    let (v, u) = (&pass.v[k], &pass.u[k]);
+    let moved = |sign: T| {
+        let mut moved = v.clone();
+        moved.zip(back, |v, back| v + sign * back);
+        network.activate(k, &moved)
+    };
+    match rule {
+        Rule::Backprop => {
+            let (mut d, prox) = (v.zeros_like(), network.activations()[k].prox());
+            let rows = d.par_rows_mut().zip(v.par_rows()).zip(back.par_rows());
+            rows.for_each(|((d, v), back)| prox.pullback(T::one(), v, back, d));
+            d
+        }
+        Rule::Lifted { .. } => {
+            let mut d = moved(-T::one());
+            d.zip(u, |then, now| now - then);
+            d
+        }
+        Rule::Centred { .. } => {
+            let mut d = moved(T::one());
+            d.zip(&moved(-T::one()), |above, below| T::of(0.5) * (above - below));
+            d
+        }
+    }
+}

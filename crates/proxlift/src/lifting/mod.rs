@@ -1,0 +1,26 @@
+//! Lifted training of any network whose activations are proximity operators (Section 3.2).
+//!
+//! A [`Network`] is a chain of [`Affine`] maps and proxes with a [`Loss`]; [`Lifted`] is its energy, block by block. The
+//! paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
+
+mod affine;
+mod convolution;
+mod dense;
+mod descent;
+mod dual_step;
+mod energy;
+mod lbfb;
+mod loss;
+mod network;
+mod rows;
+
+pub use affine::Affine;
+pub use convolution::Convolutional;
+pub use dense::Dense;
+pub use descent::GradientDescent;
+pub use dual_step::{DualStep, Synthesis};
+pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use lbfb::{LbFb, LbFbOptions, LbFbReport};
+pub use loss::{Loss, one_hot};
+pub use network::{Builder, Network, Pass};
+pub use rows::Rows;

@@ -1,0 +1,180 @@
+//! Any feed-forward network with proximal activations (Section 3.2).
+
+use super::{Affine, Loss, Rows};
+use crate::network::Activation;
+use crate::{Real, Result};
+
+/// `F_0, s_0, F_1, s_1, .., F_K` and the loss of what comes out:
+///
+/// ```text
+/// v_0 = F_0(z),   u_k = s_k(v_k) = prox_{psi_k}(v_k),   v_{k+1} = F_{k+1}(u_k, z),   output v_K
+/// ```
+///
+/// ```
+/// use proxlift::lifting::{Dense, Loss, Network, Rows};
+/// use proxlift::prox::Relu;
+/// let network = Network::<f64>::new(Loss::Squared)
+///     .layer(Dense::new(2, vec![1.0, -1.0, 0.5, 0.5], vec![0.0, 0.1])?, Relu)
+///     .output(Dense::new(2, vec![1.0, 1.0], vec![0.0])?)?;
+/// let pass = network.forward(&Rows::new(2, vec![1.0, 2.0])?);
+/// assert!((pass.output().row(0)[0] - 1.6).abs() < 1e-12);
+/// # Ok::<(), proxlift::Error>(())
+/// ```
+pub struct Network<T> {
+    layers: Vec<Box<dyn Affine<T>>>,
+    activations: Vec<Activation<T>>,
+    /// What is asked of the output.
+    pub loss: Loss,
+}
+
+/// The variables of a batch: `v_0..v_K`, the last of which is the output, and `u_0..u_{K-1}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass<T> {
+    /// What the affine maps give.
+    pub v: Vec<Rows<T>>,
+    /// What the activations make of it, or the auxiliary variables.
+    pub u: Vec<Rows<T>>,
+}
+
+impl<T: Real> Pass<T> {
+    /// `v_K`.
+    pub fn output(&self) -> &Rows<T> {
+        &self.v[self.v.len() - 1]
+    }
+
+    /// What layer `k` starts from.
+    pub fn input<'a>(&'a self, k: usize, z: &'a Rows<T>) -> &'a Rows<T> {
+        if k == 0 { z } else { &self.u[k - 1] }
+    }
+}
+
+impl<T: Real> Network<T> {
+    /// A network without layers yet.
+    #[allow(clippy::new_ret_no_self)]
+    pub fn new(loss: Loss) -> Builder<T> {
+        Builder { layers: Vec::new(), activations: Vec::new(), loss }
+    }
+
+    /// The affine maps `F_0..F_K`.
+    pub fn layers(&self) -> &[Box<dyn Affine<T>>] {
+        &self.layers
+    }
+
+    /// The same, to be moved.
+    pub fn layers_mut(&mut self) -> &mut [Box<dyn Affine<T>>] {
+        &mut self.layers
+    }
+
+    /// The activations `s_0..s_{K-1}`.
+    pub fn activations(&self) -> &[Activation<T>] {
+        &self.activations
+    }
+
+    /// Numbers that training moves.
+    pub fn parameters(&self) -> usize {
+        self.layers.iter().flat_map(|layer| layer.parameters()).map(<[T]>::len).sum()
+    }
+
+    /// All blocks of parameters: the weights of all layers, then their biases.
+    pub fn blocks(&self) -> Vec<&[T]> {
+        let layers: Vec<_> = self.layers.iter().map(|layer| layer.parameters()).collect();
+        in_order(layers)
+    }
+
+    /// The same, to be moved.
+    pub fn blocks_mut(&mut self) -> Vec<&mut [T]> {
+        let layers: Vec<_> = self.layers.iter_mut().map(|layer| layer.parameters_mut()).collect();
+        in_order(layers)
+    }
+
+    /// Rows and columns of the weights of all layers, as matrices with a row for each output or feature.
+    pub fn matrices(&self) -> Vec<[usize; 2]> {
+        let layers = self.layers.iter();
+        layers.map(|layer| [layer.rows(), layer.parameters()[0].len() / layer.rows()]).collect()
+    }
+
+    /// `v_k = F_k(input, z)`.
+    pub fn affine(&self, k: usize, input: &Rows<T>, z: &Rows<T>) -> Rows<T> {
+        let mut v = Rows::zeros(z.samples(), self.layers[k].outputs());
+        self.layers[k].apply(input, z, &mut v);
+        v
+    }
+
+    /// `s_k(v)`.
+    pub fn activate(&self, k: usize, v: &Rows<T>) -> Rows<T> {
+        let mut u = v.clone();
+        let prox = self.activations[k].prox();
+        rayon::iter::ParallelIterator::for_each(u.par_rows_mut(), |row| prox.prox_in_place(T::one(), row));
+        u
+    }
+
+    /// The feed-forward pass. Panics when the batch has another width than the network takes.
+    pub fn forward(&self, z: &Rows<T>) -> Pass<T> {
+        assert_eq!(z.width(), self.layers[0].inputs(), "the batch does not fit the network");
+        let (mut v, mut u) = (vec![self.affine(0, z, z)], Vec::new());
+        for k in 0..self.activations.len() {
+            let activated = self.activate(k, &v[k]);
+            v.push(self.affine(k + 1, &activated, z));
+            u.push(activated);
+        }
+        Pass { v, u }
+    }
+
+    /// Refuses samples that do not fit the network, or that it cannot learn from.
+    pub fn check(&self, z: &Rows<T>, x: &Rows<T>) -> Result<()> {
+        let (inputs, outputs) = (self.layers[0].inputs(), self.layers[self.layers.len() - 1].outputs());
+        refuse!(z.width() != inputs || x.width() != outputs =>
+            "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
+        refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
+        refuse!(z.data().iter().any(|v| !v.is_finite()) => "a sample holds a number that is not finite");
+        self.loss.check(x)
+    }
+}
+
+/// The first blocks of all layers, then the second ones, and so on.
+fn in_order<B>(layers: Vec<Vec<B>>) -> Vec<B> {
+    let most = layers.iter().map(Vec::len).max().unwrap_or(0);
+    let mut layers: Vec<_> = layers.into_iter().map(Vec::into_iter).collect();
+    (0..most).flat_map(|_| layers.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
+}
+
+/// A [`Network`] that is being built.
+pub struct Builder<T> {
+    layers: Vec<Box<dyn Affine<T>>>,
+    activations: Vec<Activation<T>>,
+    loss: Loss,
+}
+
+impl<T: Real> Builder<T> {
+    /// One more affine map and the activation after it.
+    #[must_use]
+    pub fn layer(mut self, map: impl Affine<T> + 'static, activation: impl Into<Activation<T>>) -> Self {
+        self.layers.push(Box::new(map));
+        self.activations.push(activation.into());
+        self
+    }
+
+    /// The last affine map.
+    /// Fails when there is no layer before it, sizes do not chain, or an activation does not fit its map.
+    pub fn output(mut self, map: impl Affine<T> + 'static) -> Result<Network<T>> {
+        self.layers.push(Box::new(map));
+        let Self { layers, activations, loss } = self;
+        refuse!(activations.is_empty() => "a network needs a layer with an activation before its output");
+        for (k, pair) in layers.windows(2).enumerate() {
+            let (given, taken) = (pair[0].outputs(), pair[1].inputs());
+            refuse!(given != taken => "layer {k} gives {given} numbers, but layer {} takes {taken}", k + 1);
+        }
+        for (k, layer) in layers.iter().enumerate() {
+            let (sees, z) = (layer.skips(), layers[0].inputs());
+            refuse!(sees.is_some_and(|sees| sees != z) =>
+                "layer {k} sees an input of {} numbers, but the network takes {z}", sees.unwrap_or(0));
+        }
+        for (k, (activation, layer)) in activations.iter().zip(&layers).enumerate() {
+            activation.prox().validate()?;
+            let planes = activation.prox().planes().unwrap_or(1);
+            refuse!(!layer.outputs().is_multiple_of(planes) =>
+                "layer {k} gives {} numbers, which are not {planes} planes for its activation", layer.outputs());
+        }
+        Ok(Network { layers, activations, loss })
+    }
+}
