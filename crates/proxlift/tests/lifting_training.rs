@@ -3,7 +3,7 @@
 use proxlift::Real;
 use proxlift::laws::random_field;
 use proxlift::lifting::{
-    Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Rows, Rule, one_hot,
+    Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule, one_hot,
 };
 use proxlift::network::Activation;
 use proxlift::operator::Filters;
@@ -52,10 +52,14 @@ fn the_energy_never_rises_in_whole_runs_with_persistent_u() {
     let all: Vec<usize> = (0..SAMPLES).collect();
     for loss in [Loss::Squared, Loss::Logistic, Loss::Softmax] {
         for activation in activations() {
-            for order in [BlockOrder::Sweep, BlockOrder::Simultaneous] {
+            for (order, penalty) in [
+                (BlockOrder::Sweep, Penalty::Bregman),
+                (BlockOrder::Simultaneous, Penalty::Bregman),
+                (BlockOrder::Sweep, Penalty::Quadratic),
+            ] {
                 let mut network = classifier(loss, activation);
-                let options =
-                    LbFbOptions { auxiliary: Auxiliary::Persistent, order, ..LbFbOptions::default() };
+                let auxiliary = Auxiliary::Persistent;
+                let options = LbFbOptions { auxiliary, order, penalty, ..LbFbOptions::default() };
                 let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
                 let mut energies = Vec::new();
                 for _ in 0..40 {

@@ -1,10 +1,11 @@
-//! The lifted Bregman energy (pb:min-loss-Breg-gen), and the partial gradients of its smooth part.
+//! The lifted energy (pb:min-loss-Breg-gen), and the partial gradients of its smooth part.
 //!
 //! ```text
-//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_{k=0}^{K-1} B_{psi_k}(u_k, F_k(u_{k-1})),     u_{-1} = z
+//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_{k=0}^{K-1} P_k(u_k, F_k(u_{k-1})),     u_{-1} = z
 //! ```
 //!
-//! `f = E - sum_k psi_k(u_k)` is smooth. With `d_k = s_k(v_k) - u_k` for `k < K`, and `d_K = mu (grad h(v_K) - x)`, the error of
+//! with the [`Penalty`] `P`, that of Bregman in the paper. Then `f = E - sum_k psi_k(u_k)` is smooth. With
+//! `d_k = dP_k/dv = s_k(v_k) - u_k` for `k < K`, and `d_K = mu (grad h(v_K) - x)`, the error of
 //! every affine map, its gradients are those of one layer, repeated:
 //!
 //! ```text
@@ -13,7 +14,7 @@
 //!
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
-use super::{Network, Pass, Rows};
+use super::{Network, Pass, Penalty, Rows};
 use crate::{Real, Result};
 use rayon::prelude::*;
 
@@ -24,6 +25,8 @@ pub type Gradients<T> = Vec<Vec<Vec<T>>>;
 pub struct Lifted<'a, T> {
     z: &'a Rows<T>,
     x: &'a Rows<T>,
+    /// What holds `u` to the activations.
+    pub(super) penalty: Penalty,
     /// `u`, which may be moved, and `v`, which follows from it.
     pub pass: Pass<T>,
 }
@@ -32,14 +35,20 @@ impl<'a, T: Real> Lifted<'a, T> {
     /// Anchored at the forward pass, where all penalties vanish. Fails when the samples do not fit the network.
     pub fn new(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
         network.check(z, x)?;
-        Ok(Self { z, x, pass: network.forward(z) })
+        Ok(Self { z, x, penalty: Penalty::Bregman, pass: network.forward(z) })
     }
 
     /// The same with these `u`.
     pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
         let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
-        Ok(Self { z, x, pass: Pass { v, u } })
+        Ok(Self { z, x, penalty: Penalty::Bregman, pass: Pass { v, u } })
+    }
+
+    /// The same with another penalty.
+    #[must_use]
+    pub fn with_penalty(self, penalty: Penalty) -> Self {
+        Self { penalty, ..self }
     }
 
     /// `K`, the number of activations.
@@ -52,15 +61,13 @@ impl<'a, T: Real> Lifted<'a, T> {
         self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
     }
 
-    /// The part of `E` that `theta_k` enters, of each sample: `B(u_k, v_k)`, or `mu l` for `k = K`.
+    /// The part of `E` that `theta_k` enters, of each sample: `P(u_k, v_k)`, or `mu l` for `k = K`.
     pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
         if k == self.depth() {
             let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
             return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
         }
-        let prox = network.activations()[k].prox();
-        let pairs = self.pass.u[k].par_rows().zip(self.pass.v[k].par_rows());
-        pairs.map(|(u, v)| prox.bregman(T::one(), u, v, &mut vec![T::zero(); u.len()]).to_double()).collect()
+        self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k])
     }
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
@@ -73,9 +80,7 @@ impl<'a, T: Real> Lifted<'a, T> {
         if k == self.depth() {
             return output_error(network, self.pass.output(), self.x, mu);
         }
-        let mut d = network.activate(k, &self.pass.v[k]);
-        d.zip(&self.pass.u[k], |s, u| s - u);
-        d
+        self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k])
     }
 
     /// `df/dtheta_k`, summed over the batch.
@@ -86,11 +91,10 @@ impl<'a, T: Real> Lifted<'a, T> {
 
     /// `df/du_k`.
     pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
-        let mut gradient = self.pass.u[k].zeros_like();
-        network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut gradient);
-        gradient.zip(&self.pass.u[k], |back, u| back + u);
-        gradient.zip(&self.pass.v[k], |sum, v| sum - v);
-        gradient
+        let mut back = self.pass.u[k].zeros_like();
+        network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut back);
+        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| back + own);
+        back
     }
 }
 
@@ -164,12 +168,7 @@ fn through<T: Real>(
         network.activate(k, &moved)
     };
     match rule {
-        Rule::Backprop => {
-            let (mut d, prox) = (v.zeros_like(), network.activations()[k].prox());
-            let rows = d.par_rows_mut().zip(v.par_rows()).zip(back.par_rows());
-            rows.for_each(|((d, v), back)| prox.pullback(T::one(), v, back, d));
-            d
-        }
+        Rule::Backprop => network.slope(k, v, back),
         Rule::Lifted { .. } => {
             let mut d = moved(-T::one());
             d.zip(u, |then, now| now - then);

@@ -1,9 +1,10 @@
-//! LB-FB for any network: block-coordinate forward-backward on the lifted energy, with two-way backtracking (algo:BC-FB).
+//! LB-FB for any network: block-coordinate forward-backward on the lifted energy, with two-way backtracking (algo:BC-FB). With
+//! the quadratic penalty, it is block-coordinate descent on that of MAC.
 //!
 //! Every block takes the longest step that keeps its majorant: the parameters of a layer together, the auxiliary variables of
 //! every sample by themselves. So `E` cannot rise on a batch.
 
-use super::{Lifted, Network, Rows};
+use super::{Lifted, Network, Penalty, Rows};
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Trial};
 use crate::training::{Auxiliary, BlockOrder};
@@ -14,6 +15,8 @@ use crate::{Real, Result};
 pub struct LbFbOptions {
     /// The weight of the loss in `E`.
     pub mu: f64,
+    /// What holds `u` to the activations.
+    pub penalty: Penalty,
     /// Where `u` starts: at the forward pass, or where the last visit to the sample left it.
     pub auxiliary: Auxiliary,
     /// In a reverse sweep, or all parameters and then all `u` at once.
@@ -24,7 +27,13 @@ pub struct LbFbOptions {
 
 impl Default for LbFbOptions {
     fn default() -> Self {
-        Self { mu: 1.0, auxiliary: Auxiliary::Anchored, order: BlockOrder::Sweep, inner: 1 }
+        Self {
+            mu: 1.0,
+            penalty: Penalty::Bregman,
+            auxiliary: Auxiliary::Anchored,
+            order: BlockOrder::Sweep,
+            inner: 1,
+        }
     }
 }
 
@@ -79,7 +88,7 @@ impl<T: Real> LbFb<T> {
         indices: &[usize],
     ) -> Result<LbFbReport> {
         let (mu, depth) = (self.options.mu, network.activations().len());
-        let mut lifted = Lifted::new(network, z, x)?;
+        let mut lifted = Lifted::new(network, z, x)?.with_penalty(self.options.penalty);
         let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / z.samples() as f64;
         self.recall(&mut lifted, network, indices);
         let total =
@@ -145,17 +154,14 @@ impl<T: Real> LbFb<T> {
         let mu = self.options.mu;
         let gradient = lifted.u_gradient(network, k, T::of(mu));
         let before = lifted.pass.u[k].clone();
-        let prox = network.activations()[k].prox();
-        let width = before.width();
+        let (penalty, width) = (lifted.penalty, before.width());
         let f = smooth(lifted, network, k, mu);
         let attempt = |steps: &[f64]| {
             let u = &mut lifted.pass.u[k];
             for (i, row) in u.data_mut().chunks_exact_mut(width).enumerate() {
                 let (step, parts) = (T::of(steps[i]), before.row(i).iter().zip(gradient.row(i)));
                 row.iter_mut().zip(parts).for_each(|(u, (&b, &g))| *u = b - step * g);
-                if steps[i] > 0.0 {
-                    prox.prox_in_place(step, row);
-                }
+                penalty.backward(network, k, step, row);
             }
             lifted.follow(network, k + 1);
             let values = smooth(lifted, network, k, mu);
@@ -192,13 +198,10 @@ impl<T: Real> LbFb<T> {
     }
 }
 
-/// `1/2 ||u_k - v_k||^2` and the block after it, of each sample: the part of `f` that `u_k` enters, but for what does not depend
-/// on it.
+/// The part of `f` that `u_k` enters, of each sample, but for what does not depend on it: `1/2 ||u_k - v_k||^2`, or
+/// `1/2 ||u_k - s(v_k)||^2` for the quadratic penalty, and the block after it.
 fn smooth<T: Real>(lifted: &Lifted<'_, T>, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
     let after = lifted.block(network, k + 1, mu);
-    let distance = |i: usize| {
-        let pairs = lifted.pass.u[k].row(i).iter().zip(lifted.pass.v[k].row(i));
-        0.5 * pairs.map(|(u, v)| (u.to_double() - v.to_double()).powi(2)).sum::<f64>()
-    };
-    after.into_iter().enumerate().map(|(i, after)| after + distance(i)).collect()
+    let away = lifted.penalty.by_u(network, k, &lifted.pass.u[k], &lifted.pass.v[k]);
+    after.into_iter().zip(away.rows()).map(|(after, away)| after + 0.5 * norm_squared(away)).collect()
 }

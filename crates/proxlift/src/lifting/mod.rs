@@ -1,6 +1,7 @@
 //! Lifted training of any network whose activations are proximity operators (Section 3.2).
 //!
-//! A [`Network`] is a chain of [`Affine`] maps and proxes with a [`Loss`]; [`Lifted`] is its energy, block by block. The
+//! A [`Network`] is a chain of [`Affine`] maps and proxes with a [`Loss`]; [`Lifted`] is its energy, block by block, with the
+//! [`Penalty`] of the paper or its relative. The
 //! paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
 
 mod affine;
@@ -12,6 +13,7 @@ mod energy;
 mod lbfb;
 mod loss;
 mod network;
+mod penalty;
 mod rows;
 
 pub use affine::Affine;
@@ -23,4 +25,5 @@ pub use energy::{Gradients, Lifted, Rule, sweep};
 pub use lbfb::{LbFb, LbFbOptions, LbFbReport};
 pub use loss::{Loss, one_hot};
 pub use network::{Builder, Network, Pass};
+pub use penalty::Penalty;
 pub use rows::Rows;

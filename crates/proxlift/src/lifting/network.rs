@@ -3,6 +3,7 @@
 use super::{Affine, Loss, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};
+use rayon::prelude::*;
 
 /// `F_0, s_0, F_1, s_1, .., F_K` and the loss of what comes out:
 ///
@@ -104,8 +105,16 @@ impl<T: Real> Network<T> {
     pub fn activate(&self, k: usize, v: &Rows<T>) -> Rows<T> {
         let mut u = v.clone();
         let prox = self.activations[k].prox();
-        rayon::iter::ParallelIterator::for_each(u.par_rows_mut(), |row| prox.prox_in_place(T::one(), row));
+        u.par_rows_mut().for_each(|row| prox.prox_in_place(T::one(), row));
         u
+    }
+
+    /// `s_k'(v) g`.
+    pub fn slope(&self, k: usize, v: &Rows<T>, g: &Rows<T>) -> Rows<T> {
+        let (mut out, prox) = (v.zeros_like(), self.activations[k].prox());
+        let rows = out.par_rows_mut().zip(v.par_rows()).zip(g.par_rows());
+        rows.for_each(|((out, v), g)| prox.pullback(T::one(), v, g, out));
+        out
     }
 
     /// The feed-forward pass. Panics when the batch has another width than the network takes.
