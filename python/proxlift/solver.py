@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from .prox import Prox
 __all__ = ["Solution", "dual_forward_backward"]
 
 Floats = NDArray[np.float64]
+Map = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,11 @@ def dual_forward_backward(
     return Solution(x.reshape(shape), dual.reshape(first.shape), done, objective, gap, converged)
 
 
-def _norm_squared(operator: Operator, shape: tuple[int, ...], apply: object, adjoint: object) -> float:
+def _norm_squared(operator: Operator, shape: tuple[int, ...], apply: Map, adjoint: Map) -> float:
     """``||L||^2``, a little above: the operator's own, or by power iteration."""
     norm = getattr(operator, "norm", None)
     if callable(norm) and len(shape) >= 2:
         return float(norm(shape[-2:])) ** 2 * 1.001
-    assert callable(apply) and callable(adjoint)
     x = np.random.default_rng(0).normal(size=int(np.prod(shape)))
     square = 0.0
     for _ in range(200):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -128,4 +127,4 @@ def test_jupyter_shows_a_table_and_a_picture():
     assert repr(model).startswith("<proxlift.Model: K=4, J=5, 3x3 kernels, grey")
     png = model.filters_png()
     width, height = struct.unpack(">II", png[16:24])
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and width > height / 2 > 50 and zlib
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and width > height / 2 > 50
