@@ -3,7 +3,8 @@
 use proxlift::Real;
 use proxlift::laws::random_field;
 use proxlift::lifting::{
-    Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule, one_hot,
+    Batch, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule,
+    Trainer, one_hot,
 };
 use proxlift::network::Activation;
 use proxlift::operator::Filters;
@@ -63,7 +64,12 @@ fn the_energy_never_rises_in_whole_runs_with_persistent_u() {
                 let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
                 let mut energies = Vec::new();
                 for _ in 0..40 {
-                    energies.extend(trainer.step(&mut network, &z, &x, &all).unwrap().energy);
+                    energies.extend(
+                        trainer
+                            .step(&mut network, Batch { z: &z, x: &x, indices: &all }, 0.0)
+                            .unwrap()
+                            .energy,
+                    );
                 }
                 let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
                 assert!(rise <= 1e-6 * energies[0], "{loss}, {order}: E rises by {rise:e}");
@@ -82,8 +88,9 @@ fn anchored_sweeps_lower_the_loss_of_the_network() {
         let mut network = classifier(Loss::Softmax, activation);
         let mut trainer =
             LbFb::new(&network, LbFbOptions { mu: 0.1, ..LbFbOptions::default() }, SAMPLES).unwrap();
-        let losses: Vec<f64> =
-            (0..150).map(|_| trainer.step(&mut network, &z, &x, &all).unwrap().loss).collect();
+        let losses: Vec<f64> = (0..150)
+            .map(|_| trainer.step(&mut network, Batch { z: &z, x: &x, indices: &all }, 0.0).unwrap().loss)
+            .collect();
         assert!(losses[149] < 0.7 * losses[0], "{} to {}", losses[0], losses[149]);
     }
 }
@@ -101,7 +108,7 @@ fn every_rule_learns_in_every_metric() {
             let mut trainer = GradientDescent::new(&network, rule, descent).unwrap();
             let mut last = f64::INFINITY;
             for _ in 0..400 {
-                last = trainer.step(&mut network, &z, &x, 0.0).unwrap();
+                last = trainer.step(&mut network, Batch { z: &z, x: &x, indices: &[] }, 0.0).unwrap().loss;
             }
             let output = network.forward(&z);
             let right = output.output().rows().zip(&labels).filter(|(row, label)| {
@@ -135,7 +142,9 @@ fn convolutions_learn_too() {
     let rate = Rate { start: 0.01, schedule: Schedule::Constant };
     let descent = Descent { metric: Metric::Diagonal, momentum: 0.9, beta2: 0.99, rate };
     let mut trainer = GradientDescent::new(&network, Rule::Lifted { mu: 0.1 }, descent).unwrap();
-    let losses: Vec<f64> = (0..200).map(|_| trainer.step(&mut network, &z, &x, 0.0).unwrap()).collect();
+    let losses: Vec<f64> = (0..200)
+        .map(|_| trainer.step(&mut network, Batch { z: &z, x: &x, indices: &[] }, 0.0).unwrap().loss)
+        .collect();
     assert!(losses[199] < 0.05 * losses[0], "{} to {}", losses[0], losses[199]);
 }
 
@@ -172,7 +181,7 @@ fn any_number_of_threads_gives_the_same_bits() {
             let descent = Descent { metric: Metric::Kronecker, momentum: 0.9, beta2: 0.99, rate };
             let mut trainer = GradientDescent::new(&network, Rule::Lifted { mu: 0.1 }, descent).unwrap();
             for _ in 0..25 {
-                trainer.step(&mut network, &z, &x, 0.0).unwrap();
+                trainer.step(&mut network, Batch { z: &z, x: &x, indices: &[] }, 0.0).unwrap().loss;
             }
             network.blocks().concat()
         })

@@ -1,6 +1,6 @@
 //! Gradient descent by one reverse sweep: back-propagation, lifted or centred, in any metric of the parameters.
 
-use super::{Network, Rows, Rule, sweep};
+use super::{Batch, Network, Rule, Step, Trainer, sweep};
 use crate::training::optimiser::Moments;
 use crate::training::{Descent, Metric};
 use crate::{Error, Result};
@@ -33,16 +33,11 @@ impl GradientDescent {
         let blocks = network.blocks().into_iter().map(<[f32]>::len);
         Ok(Self { rule, descent, moments: Moments::new(blocks, matrices.into_iter()) })
     }
+}
 
-    /// One step on a batch when `progress` of the training is done; returns the mean loss before it.
-    pub fn step(
-        &mut self,
-        network: &mut Network<f32>,
-        z: &Rows<f32>,
-        x: &Rows<f32>,
-        progress: f64,
-    ) -> Result<f64> {
-        let (losses, gradients) = sweep(network, self.rule, z, x)?;
+impl Trainer<f32> for GradientDescent {
+    fn step(&mut self, network: &mut Network<f32>, batch: Batch<'_, f32>, progress: f64) -> Result<Step> {
+        let (losses, gradients) = sweep(network, self.rule, batch.z, batch.x)?;
         let count = losses.len() as f64;
         let Descent { metric, momentum, beta2, rate } = self.descent;
         let squares = (metric != Metric::Euclidean).then_some(beta2);
@@ -51,6 +46,6 @@ impl GradientDescent {
             (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
         let rate = rate.at(progress) as f32;
         self.moments.descend(network.blocks_mut(), in_order, count.recip() as f32, rate, (momentum, squares));
-        Ok(losses.iter().sum::<f64>() / count)
+        Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
     }
 }

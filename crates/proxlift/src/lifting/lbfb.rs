@@ -4,7 +4,7 @@
 //! Every block takes the longest step that keeps its majorant: the parameters of a layer together, the auxiliary variables of
 //! every sample by themselves. So `E` cannot rise on a batch.
 
-use super::{Lifted, Network, Penalty, Rows};
+use super::{Batch, Lifted, Network, Penalty, Step, Trainer};
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Trial};
 use crate::training::{Auxiliary, BlockOrder};
@@ -37,17 +37,6 @@ impl Default for LbFbOptions {
     }
 }
 
-/// What a step on a batch did; energies are summed over it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LbFbReport {
-    /// The mean loss of the network itself, before the step.
-    pub loss: f64,
-    /// `E` before every iteration, and after the last.
-    pub energy: Vec<f64>,
-    /// Steps that were tried and refused.
-    pub refused: usize,
-}
-
 /// The trainer.
 pub struct LbFb<T> {
     options: LbFbOptions,
@@ -77,32 +66,6 @@ impl<T: Real> LbFb<T> {
         let gamma = Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() };
         let kept = if options.auxiliary == Auxiliary::Persistent { samples } else { 0 };
         Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![gamma; depth], kept: vec![None; kept] })
-    }
-
-    /// One step on a batch of these samples of the set.
-    pub fn step(
-        &mut self,
-        network: &mut Network<T>,
-        z: &Rows<T>,
-        x: &Rows<T>,
-        indices: &[usize],
-    ) -> Result<LbFbReport> {
-        let (mu, depth) = (self.options.mu, network.activations().len());
-        let mut lifted = Lifted::new(network, z, x)?.with_penalty(self.options.penalty);
-        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / z.samples() as f64;
-        self.recall(&mut lifted, network, indices);
-        let total =
-            |lifted: &Lifted<'_, T>, network: &Network<T>| lifted.energy(network, mu).iter().sum::<f64>();
-        let (mut energy, mut refused) = (vec![total(&lifted, network)], 0);
-        for _ in 0..self.options.inner {
-            refused += match self.options.order {
-                BlockOrder::Sweep => self.sweep(&mut lifted, network),
-                BlockOrder::Simultaneous => self.simultaneous(&mut lifted, network),
-            };
-            energy.push(total(&lifted, network));
-        }
-        self.remember(&lifted, indices);
-        Ok(LbFbReport { loss, energy, refused })
     }
 
     /// `theta_K, u_{K-1}, theta_{K-1}, .., u_0, theta_0`.
@@ -195,6 +158,28 @@ impl<T: Real> LbFb<T> {
                 *kept = Some(lifted.pass.u.iter().map(|u| u.row(i).to_vec()).collect());
             }
         }
+    }
+}
+
+impl<T: Real> Trainer<T> for LbFb<T> {
+    fn step(&mut self, network: &mut Network<T>, batch: Batch<'_, T>, _progress: f64) -> Result<Step> {
+        let Batch { z, x, indices } = batch;
+        let (mu, depth) = (self.options.mu, network.activations().len());
+        let mut lifted = Lifted::new(network, z, x)?.with_penalty(self.options.penalty);
+        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / z.samples() as f64;
+        self.recall(&mut lifted, network, indices);
+        let total =
+            |lifted: &Lifted<'_, T>, network: &Network<T>| lifted.energy(network, mu).iter().sum::<f64>();
+        let (mut energy, mut refused) = (vec![total(&lifted, network)], 0);
+        for _ in 0..self.options.inner {
+            refused += match self.options.order {
+                BlockOrder::Sweep => self.sweep(&mut lifted, network),
+                BlockOrder::Simultaneous => self.simultaneous(&mut lifted, network),
+            };
+            energy.push(total(&lifted, network));
+        }
+        self.remember(&lifted, indices);
+        Ok(Step { loss, energy, refused })
     }
 }
 

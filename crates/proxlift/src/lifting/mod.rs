@@ -15,6 +15,7 @@ mod loss;
 mod network;
 mod penalty;
 mod rows;
+mod trainer;
 
 pub use affine::Affine;
 pub use convolution::Convolutional;
@@ -22,8 +23,9 @@ pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
-pub use lbfb::{LbFb, LbFbOptions, LbFbReport};
+pub use lbfb::{LbFb, LbFbOptions};
 pub use loss::{Loss, one_hot};
 pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
 pub use rows::Rows;
+pub use trainer::{Batch, Step, Trainer};
