@@ -23,6 +23,10 @@ pub enum Purpose {
     SyntheticTest,
     /// Pixels at which a metric is observed.
     Metric,
+    /// Drawn digits.
+    Digits,
+    /// Weights that a training starts from.
+    Weights,
 }
 
 /// The generator of a seed alone, for starts that are of no kind of data: a power iteration, the vectors of a law.
