@@ -27,6 +27,8 @@ pub enum Purpose {
     Digits,
     /// Weights that a training starts from.
     Weights,
+    /// Noise of arithmetic that is not exact.
+    Arithmetic,
 }
 
 /// The generator of a seed alone, for starts that are of no kind of data: a power iteration, the vectors of a law.
