@@ -1,6 +1,6 @@
 //! Affine maps: what stands between two activations.
 
-use super::Rows;
+use super::{Kind, Rows};
 use crate::Real;
 
 /// An affine map `F(u, z) = A u + C z + b` of the layer before and of the network's input, with its parameters.
@@ -9,6 +9,11 @@ use crate::Real;
 pub trait Affine<T: Real>: Send + Sync {
     /// What it is, in a line for people.
     fn describe(&self) -> String;
+
+    /// Its sizes, for files and casts; none for maps that these do not know.
+    fn kind(&self) -> Option<Kind> {
+        None
+    }
 
     /// Numbers of `u`.
     fn inputs(&self) -> usize;

@@ -1,7 +1,7 @@
 //! The full matrix.
 
-use super::Rows;
 use super::affine::{Affine, add_bias, bias_gradient};
+use super::{Kind, Rows};
 use crate::matrix::{Matrix, multiply, product};
 use crate::{Real, Result};
 
@@ -30,6 +30,10 @@ impl<T: Real> Dense<T> {
 impl<T: Real> Affine<T> for Dense<T> {
     fn describe(&self) -> String {
         format!("dense, {} to {}", self.inputs, self.bias.len())
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::Dense { inputs: self.inputs, outputs: self.bias.len() })
     }
 
     fn inputs(&self) -> usize {
