@@ -6,14 +6,17 @@
 
 mod affine;
 mod convolution;
+mod denoiser;
 mod dense;
 mod descent;
 mod dual_step;
 mod energy;
+mod inversion;
 mod lbfb;
 mod loss;
 mod network;
 mod penalty;
+mod regulariser;
 mod rows;
 mod trainer;
 
@@ -23,9 +26,11 @@ pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use inversion::{Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted};
 pub use lbfb::{LbFb, LbFbOptions};
 pub use loss::{Loss, one_hot};
 pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
+pub use regulariser::{ByProx, Near, Regulariser, Variation};
 pub use rows::Rows;
 pub use trainer::{Batch, Step, Trainer};
