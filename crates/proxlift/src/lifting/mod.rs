@@ -6,6 +6,7 @@
 
 mod affine;
 mod convolution;
+mod denoiser;
 mod dense;
 mod descent;
 mod dual_step;
@@ -14,10 +15,12 @@ mod imprecise;
 mod file;
 mod init;
 mod kind;
+mod inversion;
 mod lbfb;
 mod loss;
 mod network;
 mod penalty;
+mod regulariser;
 mod rows;
 mod trainer;
 
@@ -29,9 +32,11 @@ pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
 pub use imprecise::Imprecise;
 pub use kind::Kind;
+pub use inversion::{Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted};
 pub use lbfb::{LbFb, LbFbOptions};
 pub use loss::{Loss, one_hot};
 pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
+pub use regulariser::{ByProx, Near, Regulariser, Variation};
 pub use rows::Rows;
 pub use trainer::{Batch, Step, Trainer};

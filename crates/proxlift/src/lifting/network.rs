@@ -97,6 +97,11 @@ impl<T: Real> Network<T> {
         &mut self.layers
     }
 
+    /// `K`, the number of activations.
+    pub fn depth(&self) -> usize {
+        self.activations.len()
+    }
+
     /// The activations `s_0..s_{K-1}`.
     pub fn activations(&self) -> &[Activation<T>] {
         &self.activations
