@@ -10,6 +10,7 @@ mod dense;
 mod descent;
 mod dual_step;
 mod energy;
+mod fused;
 mod lbfb;
 mod loss;
 mod network;
