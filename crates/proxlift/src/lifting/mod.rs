@@ -16,6 +16,7 @@ mod file;
 mod init;
 mod kind;
 mod inversion;
+mod fused;
 mod lbfb;
 mod loss;
 mod network;
