@@ -132,6 +132,13 @@ impl<T: Real> Rule<T> {
         }
     }
 
+    /// Checks that the weight of the loss is one.
+    pub(super) fn check(self) -> Result<()> {
+        let mu = self.loss_weight();
+        refuse!(!(mu.is_finite() && mu > T::zero()) => "mu is {mu}, but it must be above zero");
+        Ok(())
+    }
+
     /// `d` of a sample from what comes `back` to its `u = s(v)`, which is overwritten.
     pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
         match self {
