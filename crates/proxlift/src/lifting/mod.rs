@@ -4,12 +4,18 @@
 //! [`Penalty`] of the paper or its relative. The
 //! paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
 
+mod admm;
 mod affine;
+mod blocks;
+mod cholesky;
+mod closed_form;
+mod contrastive;
 mod convolution;
 mod dense;
 mod descent;
 mod dual_step;
 mod energy;
+mod fenchel;
 mod file;
 mod init;
 mod kind;
@@ -17,19 +23,26 @@ mod lbfb;
 mod loss;
 mod network;
 mod penalty;
+mod pieces;
 mod rows;
+mod splitting;
 mod trainer;
 
+pub use admm::{Admm, Multipliers};
 pub use affine::Affine;
+pub use closed_form::ClosedForm;
+pub use contrastive::{Contrastive, ContrastiveOptions, contrast};
 pub use convolution::Convolutional;
 pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use fenchel::{Fenchel, FenchelOptions};
 pub use kind::Kind;
 pub use lbfb::{LbFb, LbFbOptions};
 pub use loss::{Loss, one_hot};
 pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
 pub use rows::Rows;
+pub use splitting::{Split, Splitting};
 pub use trainer::{Batch, Step, Trainer};
