@@ -82,14 +82,8 @@ fn denoiser(depth: usize, features: usize, channels: usize) -> (Network<f64>, ne
     let theta: Vec<_> = (0..=depth).map(|k| filters(features, channels, 3, 100 + k as u64)).collect();
     let tau: Vec<f64> = (1..depth).map(|k| 0.2 + 0.05 * k as f64).collect();
     let clip = || Activation::clip((0..features).map(|j| 0.2 + 0.1 * j as f64).collect());
-    let first = DualStep::first(theta[0].clone(), theta[1].clone(), tau[0], SIDES).unwrap();
-    let mut chain = Network::new(Loss::Squared).layer(first, clip());
-    for k in 2..depth {
-        chain = chain.layer(DualStep::new(theta[k].clone(), tau[k - 1], SIDES).unwrap(), clip());
-    }
-    let chain = chain.output(Synthesis::new(theta[depth].clone(), SIDES).unwrap()).unwrap();
     let itself = network::Network::with_activations(theta, tau, vec![clip(); depth - 1]).unwrap();
-    (chain, itself)
+    (Network::from_denoiser(&itself, SIDES.0, SIDES.1).unwrap(), itself)
 }
 
 fn samples(network: &Network<f64>) -> (Rows<f64>, Rows<f64>) {

@@ -26,6 +26,11 @@ pub trait Affine<T: Real>: Send + Sync {
         None
     }
 
+    /// Whether it is a full matrix of weights, row by row, and a bias for each row: there are kernels for those.
+    fn is_dense(&self) -> bool {
+        false
+    }
+
     /// Rows of its weights, as a matrix: one for each output or feature.
     fn rows(&self) -> usize;
 

@@ -44,6 +44,10 @@ impl<T: Real> Affine<T> for Dense<T> {
         self.bias.len()
     }
 
+    fn is_dense(&self) -> bool {
+        true
+    }
+
     fn rows(&self) -> usize {
         self.bias.len()
     }

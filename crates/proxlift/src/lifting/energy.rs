@@ -15,6 +15,7 @@
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
 use super::{Network, Pass, Penalty, Rows};
+use crate::prox::Prox;
 use crate::{Real, Result};
 use rayon::prelude::*;
 
@@ -143,6 +144,35 @@ pub enum Rule<T> {
     },
 }
 
+impl<T: Real> Rule<T> {
+    /// The weight of the loss.
+    pub(super) fn loss_weight(self) -> T {
+        match self {
+            Self::Backprop => T::one(),
+            Self::Lifted { mu } | Self::Centred { mu } => mu,
+        }
+    }
+
+    /// `d` of a sample from what comes `back` to its `u = s(v)`, which is overwritten.
+    pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
+        match self {
+            Self::Backprop => prox.pullback(T::one(), v, back, d),
+            Self::Lifted { .. } => {
+                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v - back);
+                prox.prox_in_place(T::one(), d);
+                d.iter_mut().zip(u).for_each(|(d, &u)| *d = u - *d);
+            }
+            Self::Centred { .. } => {
+                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v + back);
+                prox.prox_in_place(T::one(), d);
+                back.iter_mut().zip(v).for_each(|(back, &v)| *back = v - *back);
+                prox.prox_in_place(T::one(), back);
+                d.iter_mut().zip(&*back).for_each(|(above, &below)| *above = T::of(0.5) * (*above - below));
+            }
+        }
+    }
+}
+
 /// The loss of each sample, and the gradients of one reverse sweep from the forward pass, divided by the weight of the loss.
 pub fn sweep<T: Real>(
     network: &Network<T>,
@@ -152,10 +182,7 @@ pub fn sweep<T: Real>(
 ) -> Result<(Vec<f64>, Gradients<T>)> {
     network.check(z, x)?;
     let pass = network.forward(z);
-    let mu = match rule {
-        Rule::Backprop => T::one(),
-        Rule::Lifted { mu } | Rule::Centred { mu } => mu,
-    };
+    let mu = rule.loss_weight();
     let pairs = pass.output().par_rows().zip(x.par_rows());
     let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
     let depth = network.activations().len();
@@ -166,7 +193,7 @@ pub fn sweep<T: Real>(
         if k > 0 {
             let mut back = pass.u[k - 1].zeros_like();
             network.layers()[k].adjoint(&d, &mut back);
-            d = through(network, k - 1, rule, &pass, &back);
+            d = through(network, k - 1, rule, &pass, back);
         }
     }
     gradients.reverse();
@@ -180,25 +207,11 @@ fn through<T: Real>(
     k: usize,
     rule: Rule<T>,
     pass: &Pass<T>,
-    back: &Rows<T>,
+    mut back: Rows<T>,
 ) -> Rows<T> {
-    let (v, u) = (&pass.v[k], &pass.u[k]);
-    let moved = |sign: T| {
-        let mut moved = v.clone();
-        moved.zip(back, |v, back| v + sign * back);
-        network.activate(k, &moved)
-    };
-    match rule {
-        Rule::Backprop => network.slope(k, v, back),
-        Rule::Lifted { .. } => {
-            let mut d = moved(-T::one());
-            d.zip(u, |then, now| now - then);
-            d
-        }
-        Rule::Centred { .. } => {
-            let mut d = moved(T::one());
-            d.zip(&moved(-T::one()), |above, below| T::of(0.5) * (above - below));
-            d
-        }
-    }
+    let (mut d, prox) = (back.zeros_like(), network.activations()[k].prox());
+    let values = pass.v[k].par_rows().zip(pass.u[k].par_rows());
+    let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
+    rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
+    d
 }

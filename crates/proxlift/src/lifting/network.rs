@@ -2,6 +2,7 @@
 
 use super::{Affine, Loss, Rows};
 use crate::network::Activation;
+use crate::real::any;
 use crate::{Real, Result};
 use rayon::prelude::*;
 
@@ -97,6 +98,11 @@ impl<T: Real> Network<T> {
         &mut self.layers
     }
 
+    /// `K`, the number of activations.
+    pub fn depth(&self) -> usize {
+        self.activations.len()
+    }
+
     /// The activations `s_0..s_{K-1}`.
     pub fn activations(&self) -> &[Activation<T>] {
         &self.activations
@@ -166,7 +172,7 @@ impl<T: Real> Network<T> {
         refuse!(z.width() != inputs || x.width() != outputs =>
             "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
         refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
-        refuse!(z.data().iter().any(|v| !v.is_finite()) => "a sample holds a number that is not finite");
+        refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
 }

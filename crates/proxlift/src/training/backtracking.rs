@@ -23,16 +23,15 @@ pub struct Backtracking {
     pub longest: f64,
     /// The search ends without a step after so many refusals.
     pub most: usize,
+    /// Differences below this share of `f` are taken for rounding: that of single precision unless it is changed.
+    pub resolution: f64,
 }
 
 impl Default for Backtracking {
     fn default() -> Self {
-        Self { step: 1e-3, grow: 1.5, shrink: 0.5, longest: f64::INFINITY, most: 30 }
+        Self { step: 1e-3, grow: 1.5, shrink: 0.5, longest: f64::INFINITY, most: 30, resolution: 1e-7 }
     }
 }
-
-/// Differences below this share of `f` cannot be told from rounding.
-const RESOLUTION: f64 = 1e-7;
 
 /// What a step led to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +63,7 @@ impl Backtracking {
         for _ in 0..=self.most {
             let trials = attempt(&steps);
             for (((&f, trial), step), open) in f.iter().zip(trials).zip(&mut steps).zip(&mut open) {
-                if *open && trial.value <= f + trial.model + RESOLUTION * f.abs() {
+                if *open && trial.value <= f + trial.model + self.resolution * f.abs() {
                     *open = false;
                 } else if *open {
                     *step *= self.shrink;
