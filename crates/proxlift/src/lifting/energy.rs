@@ -28,6 +28,8 @@ pub struct Lifted<'a, T> {
     x: &'a Rows<T>,
     /// What holds `u` to the activations.
     pub(super) penalty: Penalty,
+    /// The weights of the penalties, `lambda_k`; all 1 where there are none.
+    weights: Vec<f64>,
     /// `u`, which may be moved, and `v`, which follows from it.
     pub pass: Pass<T>,
 }
@@ -36,20 +38,31 @@ impl<'a, T: Real> Lifted<'a, T> {
     /// Anchored at the forward pass, where all penalties vanish. Fails when the samples do not fit the network.
     pub fn new(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
         network.check(z, x)?;
-        Ok(Self { z, x, penalty: Penalty::Bregman, pass: network.forward(z) })
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: network.forward(z) })
     }
 
     /// The same with these `u`.
     pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
         let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
-        Ok(Self { z, x, penalty: Penalty::Bregman, pass: Pass { v, u } })
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: Pass { v, u } })
     }
 
     /// The same with another penalty.
     #[must_use]
     pub fn with_penalty(self, penalty: Penalty) -> Self {
         Self { penalty, ..self }
+    }
+
+    /// The same with weights `lambda_k` of the penalties, as Fenchel lifted networks have them.
+    #[must_use]
+    pub fn with_weights(self, weights: Vec<f64>) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// `lambda_k`.
+    pub fn weight(&self, k: usize) -> f64 {
+        self.weights.get(k).copied().unwrap_or(1.0)
     }
 
     /// `K`, the number of activations.
@@ -68,7 +81,9 @@ impl<'a, T: Real> Lifted<'a, T> {
             let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
             return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
         }
-        self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k])
+        let mut values = self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k]);
+        values.iter_mut().for_each(|value| *value *= self.weight(k));
+        values
     }
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
@@ -81,7 +96,10 @@ impl<'a, T: Real> Lifted<'a, T> {
         if k == self.depth() {
             return output_error(network, self.pass.output(), self.x, mu);
         }
-        self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k])
+        let mut d = self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k]);
+        let weight = T::of(self.weight(k));
+        d.data_mut().iter_mut().for_each(|d| *d *= weight);
+        d
     }
 
     /// `df/dtheta_k`, summed over the batch.
@@ -94,7 +112,10 @@ impl<'a, T: Real> Lifted<'a, T> {
     pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
         let mut back = self.pass.u[k].zeros_like();
         network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut back);
-        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| back + own);
+        let weight = T::of(self.weight(k));
+        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| {
+            back + weight * own
+        });
         back
     }
 }

@@ -4,13 +4,20 @@
 //! [`Penalty`] of the paper or its relative. The
 //! paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
 
+mod admm;
 mod affine;
+mod blocks;
+mod cholesky;
+mod closed_form;
+mod contrastive;
 mod convolution;
 mod denoiser;
 mod dense;
 mod descent;
 mod dual_step;
 mod energy;
+mod fenchel;
+mod imprecise;
 mod file;
 mod fused;
 mod imprecise;
@@ -21,16 +28,22 @@ mod lbfb;
 mod loss;
 mod network;
 mod penalty;
+mod pieces;
 mod regulariser;
 mod rows;
+mod splitting;
 mod trainer;
 
+pub use admm::{Admm, Multipliers};
 pub use affine::Affine;
+pub use closed_form::ClosedForm;
+pub use contrastive::{Contrastive, ContrastiveOptions, contrast};
 pub use convolution::Convolutional;
 pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use fenchel::{Fenchel, FenchelOptions};
 pub use imprecise::Imprecise;
 pub use inversion::{Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted};
 pub use kind::Kind;
@@ -40,4 +53,5 @@ pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
 pub use regulariser::{ByProx, Near, Regulariser, Variation};
 pub use rows::Rows;
+pub use splitting::{Split, Splitting};
 pub use trainer::{Batch, Step, Trainer};
