@@ -4,7 +4,7 @@
 //! Every block takes the longest step that keeps its majorant: the parameters of a layer together, the auxiliary variables of
 //! every sample by themselves. So `E` cannot rise on a batch.
 
-use super::{Batch, Lifted, Network, Penalty, Step, Trainer};
+use super::{Batch, Lifted, Network, Penalty, Step, Trainer, layer_parallel};
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Trial};
 use crate::training::{Auxiliary, BlockOrder};
@@ -19,7 +19,7 @@ pub struct LbFbOptions {
     pub penalty: Penalty,
     /// Where `u` starts: at the forward pass, or where the last visit to the sample left it.
     pub auxiliary: Auxiliary,
-    /// In a reverse sweep, or all parameters and then all `u` at once.
+    /// In a reverse sweep; or all parameters, then `u` of every other layer, then the rest, with the layers in parallel.
     pub order: BlockOrder,
     /// Iterations on a batch before the next.
     pub inner: usize,
@@ -76,17 +76,6 @@ impl<T: Real> LbFb<T> {
             if k > 0 {
                 refused += self.u(lifted, network, k - 1);
             }
-        }
-        refused
-    }
-
-    /// All parameters, whose blocks share no term of `E`, then `u` of every other layer and of the others: neighbours share one.
-    fn simultaneous(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>) -> usize {
-        let layers = 0..self.beta.len();
-        let mut refused: usize = layers.map(|k| self.theta(lifted, network, k)).sum();
-        for parity in [0, 1] {
-            refused +=
-                (parity..self.gamma.len()).step_by(2).map(|k| self.u(lifted, network, k)).sum::<usize>();
         }
         refused
     }
@@ -148,7 +137,7 @@ impl<T: Real> LbFb<T> {
             }
         }
         if !self.kept.is_empty() {
-            (0..=lifted.depth()).for_each(|k| lifted.follow(network, k));
+            lifted.follow_all(network);
         }
     }
 
@@ -174,7 +163,10 @@ impl<T: Real> Trainer<T> for LbFb<T> {
         for _ in 0..self.options.inner {
             refused += match self.options.order {
                 BlockOrder::Sweep => self.sweep(&mut lifted, network),
-                BlockOrder::Simultaneous => self.simultaneous(&mut lifted, network),
+                BlockOrder::Simultaneous => {
+                    let steps = (&mut self.beta[..], &mut self.gamma[..]);
+                    layer_parallel::iterate(&mut lifted, network, mu, steps)
+                }
             };
             energy.push(total(&lifted, network));
         }

@@ -12,6 +12,7 @@ mod descent;
 mod dual_step;
 mod energy;
 mod inversion;
+mod layer_parallel;
 mod lbfb;
 mod loss;
 mod network;
