@@ -6,7 +6,7 @@ use proxlift::lifting::{
     Batch, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule,
     Trainer, one_hot,
 };
-use proxlift::network::Activation;
+use proxlift::network::{self, Activation, Architecture};
 use proxlift::operator::Filters;
 use proxlift::prox::{BoxClip, Relu, SoftThreshold};
 use proxlift::training::{Auxiliary, BlockOrder, Descent, Metric, Rate, Schedule};
@@ -189,4 +189,40 @@ fn any_number_of_threads_gives_the_same_bits() {
     let one = run(1);
     assert!(one.iter().all(|w| w.is_finite()));
     assert!(run(2) == one && run(3) == one);
+}
+
+/// All layers at once, on any number of threads: a convolution, a dense chain, and the layers of the denoiser.
+#[test]
+fn layers_in_parallel_give_the_same_bits_and_never_raise_the_energy() {
+    let sizes = Architecture { depth: 9, features: 4, kernel: 3, channels: 1 };
+    let denoiser = network::Network::<f32>::glorot(sizes, 0.1, 1).unwrap();
+    let random = |len: usize, seed| random_field::<f64>(len, seed).iter().map(|v| *v as f32).collect();
+    let (z, x) = (Rows::new(80, random(160, 1)).unwrap(), Rows::new(80, random(160, 2)).unwrap());
+    let chain = || Network::from_denoiser(&denoiser, 10, 8).unwrap();
+    let deep = || {
+        let layers =
+            (0..7).fold(Network::new(Loss::Squared), |network, k| network.layer(dense(80, 80, k), Relu));
+        layers.output(dense(80, 80, 9)).unwrap()
+    };
+    for network in [&chain as &(dyn Fn() -> Network<f32> + Sync), &deep] {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut network = network();
+                let (auxiliary, order) = (Auxiliary::Persistent, BlockOrder::Simultaneous);
+                let options = LbFbOptions { auxiliary, order, inner: 3, ..LbFbOptions::default() };
+                let mut trainer = LbFb::new(&network, options, 2).unwrap();
+                let mut energies = Vec::new();
+                for _ in 0..5 {
+                    let batch = Batch { z: &z, x: &x, indices: &[0, 1] };
+                    energies.extend(trainer.step(&mut network, batch, 0.0).unwrap().energy);
+                }
+                (network.blocks().concat(), energies)
+            })
+        };
+        let (one, energies) = run(1);
+        let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        assert!(rise <= 1e-6 * energies[0] && energies[energies.len() - 1] < energies[0], "{energies:?}");
+        assert!(run(2).0 == one && run(3).0 == one);
+    }
 }

@@ -24,8 +24,8 @@ pub type Gradients<T> = Vec<Vec<Vec<T>>>;
 
 /// A batch with its auxiliary variables; the network, which may move, is given with every question.
 pub struct Lifted<'a, T> {
-    z: &'a Rows<T>,
-    x: &'a Rows<T>,
+    pub(super) z: &'a Rows<T>,
+    pub(super) x: &'a Rows<T>,
     /// What holds `u` to the activations.
     pub(super) penalty: Penalty,
     /// The weights of the penalties, `lambda_k`; all 1 where there are none.
@@ -75,6 +75,13 @@ impl<'a, T: Real> Lifted<'a, T> {
         self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
     }
 
+    /// Computes all `v_k` again, each by itself.
+    pub fn follow_all(&mut self, network: &Network<T>) {
+        let (pass, z) = (&self.pass, self.z);
+        self.pass.v =
+            (0..pass.v.len()).into_par_iter().map(|k| network.affine(k, pass.input(k, z), z)).collect();
+    }
+
     /// The part of `E` that `theta_k` enters, of each sample: `P(u_k, v_k)`, or `mu l` for `k = K`.
     pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
         if k == self.depth() {
@@ -88,7 +95,7 @@ impl<'a, T: Real> Lifted<'a, T> {
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
     pub fn energy(&self, network: &Network<T>, mu: f64) -> Vec<f64> {
-        (0..=self.depth()).map(|k| self.block(network, k, mu).iter().sum()).collect()
+        (0..=self.depth()).into_par_iter().map(|k| self.block(network, k, mu).iter().sum()).collect()
     }
 
     /// `d_k`, the error of the affine map `k = 0..=K`.
@@ -120,7 +127,7 @@ impl<'a, T: Real> Lifted<'a, T> {
     }
 }
 
-fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+pub(super) fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
     let mut d = output.zeros_like();
     network.loss.gradient(output, x, &mut d);
     d.data_mut().iter_mut().for_each(|d| *d *= mu);

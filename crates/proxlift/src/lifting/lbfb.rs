@@ -8,7 +8,7 @@
 //! in the course of the training, and with it the constraints come to hold.
 
 use super::blocks::{theta_step, u_step};
-use super::{Batch, Lifted, Network, Penalty, Step, Trainer};
+use super::{Batch, Lifted, Network, Penalty, Step, Trainer, layer_parallel};
 use crate::training::backtracking::Backtracking;
 use crate::training::{Auxiliary, BlockOrder};
 use crate::{Real, Result};
@@ -24,7 +24,7 @@ pub struct LbFbOptions {
     pub penalty: Penalty,
     /// Where `u` starts: at the forward pass, or where the last visit to the sample left it.
     pub auxiliary: Auxiliary,
-    /// In a reverse sweep, or all parameters and then all `u` at once.
+    /// In a reverse sweep; or all parameters, then `u` of every other layer, then the rest, with the layers in parallel.
     pub order: BlockOrder,
     /// Iterations on a batch before the next.
     pub inner: usize,
@@ -101,19 +101,6 @@ impl<T: Real> LbFb<T> {
         refused
     }
 
-    /// All parameters, whose blocks share no term of `E`, then `u` of every other layer and of the others: neighbours share one.
-    fn simultaneous(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>, mu: f64) -> usize {
-        let layers = 0..self.beta.len();
-        let mut refused: usize = layers.map(|k| theta_step(lifted, network, k, mu, &mut self.beta[k])).sum();
-        for parity in [0, 1] {
-            refused += (parity..self.gamma.len())
-                .step_by(2)
-                .map(|k| u_step(lifted, network, k, mu, &mut self.gamma[k]))
-                .sum::<usize>();
-        }
-        refused
-    }
-
     pub(super) fn recall(&self, lifted: &mut Lifted<'_, T>, network: &Network<T>, indices: &[usize]) {
         for (i, &sample) in indices.iter().enumerate() {
             let Some(Some(kept)) = self.kept.get(sample) else { continue };
@@ -123,7 +110,7 @@ impl<T: Real> LbFb<T> {
             }
         }
         if !self.kept.is_empty() {
-            (0..=lifted.depth()).for_each(|k| lifted.follow(network, k));
+            lifted.follow_all(network);
         }
     }
 
@@ -149,7 +136,10 @@ impl<T: Real> Trainer<T> for LbFb<T> {
         for _ in 0..self.options.inner {
             refused += match self.options.order {
                 BlockOrder::Sweep => self.sweep(&mut lifted, network, mu),
-                BlockOrder::Simultaneous => self.simultaneous(&mut lifted, network, mu),
+                BlockOrder::Simultaneous => {
+                    let steps = (&mut self.beta[..], &mut self.gamma[..]);
+                    layer_parallel::iterate(&mut lifted, network, mu, steps)
+                }
             };
             energy.push(total(&lifted, network));
         }
