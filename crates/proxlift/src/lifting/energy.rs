@@ -139,6 +139,9 @@ pub(super) fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &
 pub enum Rule<T> {
     /// Back-propagation: the tangent, `d = s'(v) back`.
     Backprop,
+    /// As if there were no activation, `d = back`: the straight-through estimator (Bengio, Leonard and Courville 2013), which
+    /// networks with flat activations are trained by elsewhere.
+    StraightThrough,
     /// Lifted Bregman with `u` anchored: the secant, `d = s(v) - s(v - back)`, with the loss weighted by `mu`.
     Lifted {
         /// The weight of the loss.
@@ -155,7 +158,7 @@ impl<T: Real> Rule<T> {
     /// The weight of the loss.
     pub(super) fn loss_weight(self) -> T {
         match self {
-            Self::Backprop => T::one(),
+            Self::Backprop | Self::StraightThrough => T::one(),
             Self::Lifted { mu } | Self::Centred { mu } => mu,
         }
     }
@@ -171,6 +174,7 @@ impl<T: Real> Rule<T> {
     pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
         match self {
             Self::Backprop => prox.pullback(T::one(), v, back, d),
+            Self::StraightThrough => d.copy_from_slice(back),
             Self::Lifted { .. } => {
                 d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v - back);
                 prox.prox_in_place(T::one(), d);
@@ -207,7 +211,7 @@ pub fn sweep<T: Real>(
         if k > 0 {
             let mut back = pass.u[k - 1].zeros_like();
             network.layers()[k].adjoint(&d, &mut back);
-            d = through(network, k - 1, rule, &pass, back);
+            d = through(network, k - 1, rule, (&pass.v[k - 1], &pass.u[k - 1]), back);
         }
     }
     gradients.reverse();
@@ -216,15 +220,16 @@ pub fn sweep<T: Real>(
     Ok((losses, gradients))
 }
 
-fn through<T: Real>(
+/// `d_k` from what comes `back` to `u_k`, for a batch.
+pub(super) fn through<T: Real>(
     network: &Network<T>,
     k: usize,
     rule: Rule<T>,
-    pass: &Pass<T>,
+    (v, u): (&Rows<T>, &Rows<T>),
     mut back: Rows<T>,
 ) -> Rows<T> {
     let (mut d, prox) = (back.zeros_like(), network.activations()[k].prox());
-    let values = pass.v[k].par_rows().zip(pass.u[k].par_rows());
+    let values = v.par_rows().zip(u.par_rows());
     let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
     rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
     d

@@ -1,6 +1,7 @@
 //! From trainings to comparisons: the best rate of every method, seeds as a mean and a spread, and a verdict.
 
 use super::job::{Job, Point, Task};
+use super::method::Method;
 use crate::chart::Style;
 use serde::Serialize;
 
@@ -46,6 +47,8 @@ pub struct Entry {
     pub label: String,
     pub style: Style,
     pub lifted: bool,
+    /// Whether it is back-propagation.
+    pub plain: bool,
     /// Whether it differs from back-propagation in the rule alone.
     pub pair: bool,
     pub rate: f64,
@@ -59,10 +62,12 @@ impl Entry {
     }
 
     fn of(jobs: &[&Job]) -> Self {
-        let (label, style, lifted, pair) = match &jobs[0].task {
-            Task::Relative(_, relative) => (relative.label().to_string(), relative.style(), true, false),
-            _ => (jobs[0].method.label(), jobs[0].method.style(), jobs[0].method.is_lifted(), true),
+        let method = jobs[0].method;
+        let (label, style, pair) = match &jobs[0].task {
+            Task::Relative(_, relative) => (relative.label().to_string(), relative.style(), false),
+            _ => (method.label(), method.style(), true),
         };
+        let (lifted, plain) = (method.is_lifted(), method == Method::Backprop);
         let sound: Vec<&[Point]> =
             jobs.iter().map(|job| job.outcome()).filter(|o| !o.diverged).map(|o| &o.points[..]).collect();
         let length = sound.iter().map(|points| points.len()).min().unwrap_or(0);
@@ -76,7 +81,7 @@ impl Entry {
             }
         });
         let (course, diverged) = (course.collect(), jobs.len() - sound.len());
-        Self { label, style, lifted, pair, rate: jobs[0].rate, course, diverged }
+        Self { label, style, lifted, plain, pair, rate: jobs[0].rate, course, diverged }
     }
 
     /// Loss at the end, by which rates are chosen; infinite where a seed diverged.
@@ -156,7 +161,7 @@ impl Case {
     }
 
     pub fn back_propagation(&self) -> Option<&Entry> {
-        self.entries.iter().find(|entry| !entry.lifted && entry.last().is_some())
+        self.entries.iter().find(|entry| entry.plain && entry.last().is_some())
     }
 
     /// Of those that differ from back-propagation in the rule alone, that with the least loss at the end of the training.

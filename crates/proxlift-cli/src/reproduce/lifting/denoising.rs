@@ -44,7 +44,7 @@ pub fn cost(settings: &Settings) -> f64 {
 
 fn config(settings: &Settings, method: Method, rate: f64, seed: u64) -> Result<Config> {
     let (mu, secant) = match method {
-        Method::Backprop => (None, None),
+        Method::Backprop | Method::StraightThrough => (None, None),
         Method::Lifted(mu) => (Some(mu), None),
         Method::Centred(mu) => (Some(mu), Some(Secant::Centred)),
         // The denoiser's weight of the loss falls along a cosine, to a hundredth.

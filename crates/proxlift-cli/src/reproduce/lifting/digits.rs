@@ -154,6 +154,7 @@ fn rule(method: Method, progress: f64) -> Rule<f32> {
     let between = |from: f64, to: f64| (from * (to / from).powf(progress)) as f32;
     match method {
         Method::Backprop => Rule::Backprop,
+        Method::StraightThrough => Rule::StraightThrough,
         Method::Lifted(mu) => Rule::Lifted { mu: mu as f32 },
         Method::Centred(mu) => Rule::Centred { mu: mu as f32 },
         Method::Falling(from, to) => Rule::Lifted { mu: between(from, to) },

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Method {
     /// Tangents.
     Backprop,
+    /// As if activations were not there.
+    StraightThrough,
     /// One-sided secants with this weight of the loss.
     Lifted(f64),
     /// Centred secants.
@@ -24,6 +26,7 @@ impl Method {
     pub fn label(self) -> String {
         match self {
             Self::Backprop => "back-propagation".into(),
+            Self::StraightThrough => "straight-through".into(),
             Self::Lifted(mu) => format!("lifted, μ {mu}"),
             Self::Centred(mu) => format!("centred, μ {mu}"),
             Self::Falling(from, to) => format!("lifted, μ {from} to {to}"),
@@ -37,7 +40,7 @@ impl Method {
     }
 
     pub fn is_lifted(self) -> bool {
-        self != Self::Backprop
+        !matches!(self, Self::Backprop | Self::StraightThrough)
     }
 
     /// Its line in a figure: a colour for the kind, a stroke for the weight.
@@ -53,6 +56,7 @@ impl Method {
         };
         match self {
             Self::Backprop => Style::kind(1),
+            Self::StraightThrough => Style::kind(5),
             Self::Lifted(mu) => Style::kind(0).dashed(stroke(mu)),
             Self::Centred(mu) => Style::kind(2).dashed(stroke(mu)),
             Self::Falling(..) => Style::kind(3),
