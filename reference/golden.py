@@ -17,6 +17,7 @@ from safetensors.torch import save
 
 from bregman import Clip, PiecewiseLinear, Relu, SoftThreshold, generator, outputs
 from networks import FeedForward, Unrolled, largest_singular_value, longest_step, norm_on_square
+from relatives import Sigmoid, Simplex, Softmax, closed_form_case, general_case
 from shipped import shipped_cases
 
 DATA = Path(__file__).resolve().parent.parent / "crates" / "proxlift" / "tests" / "data"
@@ -164,6 +165,20 @@ def cases():
     yield "golden_feedforward_conv.safetensors", feed_forward_case(
         6, layer_shapes=[[3, 1, 3, 3], [2, 3, 3, 3], [1, 2, 3, 3]], activations=[Relu(), SoftThreshold(0.1)],
         input_shape=[2, 1, 5, 6], output_shape=[2, 1, 5, 6],
+    )  # fmt: skip
+
+    # Beyond the paper: other activations and losses, strides, learned activations, closed forms.
+    yield "golden_feedforward_entropy.safetensors", general_case(
+        51, layer_shapes=[[6, 4], [5, 6], [4, 5], [3, 4]], activations=[Softmax(), Simplex(), Sigmoid()],
+        input_shape=[3, 4], loss="softmax",
+    )  # fmt: skip
+    yield "golden_feedforward_strided.safetensors", general_case(
+        52, layer_shapes=[[4, 2, 3, 3], [3, 4, 3, 3], [2, 3, 1, 1]],
+        activations=[lambda random: learned(4, 2, random), Softmax()], input_shape=[2, 2, 7, 9], loss="logistic",
+        strides=[2, 1, 1], paddings=[1, 0, 0],
+    )  # fmt: skip
+    yield "golden_closed_form.safetensors", closed_form_case(
+        53, widths=[3, 5, 4, 2], batch=6, mu=0.7, rho=1.3, gamma=0.9, proximal=0.4,
     )  # fmt: skip
 
     yield from shipped_cases()

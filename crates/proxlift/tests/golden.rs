@@ -2,55 +2,18 @@
 //!
 //! `reference/golden.py` made the files.
 
+use proxlift::Real;
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
-use proxlift::lifting::{self, Convolutional, Dense, Loss, Rows, Rule, sweep};
-use proxlift::network::{Activation, Architecture, Network};
+use proxlift::network::{Architecture, Network};
 use proxlift::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
-use proxlift::prox::{BoxClip, PiecewiseLinear, Relu, SoftThreshold};
+use proxlift::prox::PiecewiseLinear;
 use proxlift::training::Lifted;
-use proxlift::{Real, laws};
-use safetensors::SafeTensors;
-use serde_json::Value;
 
-struct Golden {
-    name: String,
-    bytes: Vec<u8>,
-    config: Value,
-}
-
-impl Golden {
-    fn read(name: &str) -> Self {
-        let path = format!("{}/tests/data/golden_{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
-        let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-        let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
-        let config = serde_json::from_str(&header.metadata().as_ref().unwrap()["config"]).unwrap();
-        Self { name: name.into(), bytes, config }
-    }
-
-    fn count(&self, name: &str) -> usize {
-        self.config[name].as_u64().unwrap_or_else(|| panic!("no {name}")) as usize
-    }
-
-    fn shape(&self, name: &str) -> Vec<usize> {
-        SafeTensors::deserialize(&self.bytes).unwrap().tensor(name).unwrap().shape().to_vec()
-    }
-
-    fn tensor<T: Real>(&self, name: &str) -> Vec<T> {
-        let file = SafeTensors::deserialize(&self.bytes).unwrap();
-        let view = file.tensor(name).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let values = view.data().as_chunks::<8>().0;
-        values.iter().map(|bytes| T::of(f64::from_le_bytes(*bytes))).collect()
-    }
-
-    #[track_caller]
-    fn check<T: Real>(&self, name: &str, ours: &[T], tolerance: f64) {
-        let golden = self.tensor::<f64>(name);
-        let ours: Vec<f64> = ours.iter().map(|x| x.to_double()).collect();
-        let mismatch = laws::max_relative_difference(&ours, &golden);
-        assert!(mismatch <= tolerance, "{} {name}: off by {mismatch:e}", self.name);
-    }
-}
+#[allow(dead_code)]
+#[path = "support/golden.rs"]
+mod file;
+use file::Golden;
 
 /// The paper's network.
 const PAPER: [&str; 4] = ["grey_k4", "colour_k3", "smallest_k2", "wide_k5"];
@@ -205,75 +168,6 @@ fn steps_by_power_iteration() {
         let (unrolling, step_scale) = (network.unrolling, network.step_scale);
         for seed in 0..3 {
             golden.check("tau", &network.clone().unrolled(unrolling, step_scale, seed).tau, 1e-3);
-        }
-    }
-}
-
-fn feedforward(golden: &Golden) -> lifting::Network<f64> {
-    let activations = golden.config["activations"].as_array().unwrap();
-    let activation = |k: usize| -> Activation<f64> {
-        let a = &activations[k];
-        match a["name"].as_str().unwrap() {
-            "relu" => Relu.into(),
-            "soft_threshold" => SoftThreshold::new(vec![a["threshold"].as_f64().unwrap()]).unwrap().into(),
-            "clip" => BoxClip::symmetric(vec![a["bound"].as_f64().unwrap()]).unwrap().into(),
-            other => panic!("{other}"),
-        }
-    };
-    let parts = |k: usize| {
-        let name = format!("weight_{k}");
-        (golden.shape(&name), golden.tensor(&name), golden.tensor(&format!("bias_{k}")))
-    };
-    let (mut network, last) = (lifting::Network::new(Loss::Squared), activations.len());
-    let is_dense = golden.shape("weight_0").len() == 2;
-    let dense = |k: usize| {
-        let (shape, weights, bias) = parts(k);
-        Dense::new(shape[1], weights, bias).unwrap()
-    };
-    let convolution = |k: usize| {
-        let (shape, weights, bias) = parts(k);
-        let filters = Filters::new(shape[0], shape[1], shape[2], weights).unwrap();
-        Convolutional::new(filters, bias, golden.shape("z")[2], golden.shape("z")[3]).unwrap()
-    };
-    for k in 0..last {
-        network = match is_dense {
-            true => network.layer(dense(k), activation(k)),
-            false => network.layer(convolution(k), activation(k)),
-        };
-    }
-    if is_dense { network.output(dense(last)) } else { network.output(convolution(last)) }.unwrap()
-}
-
-#[test]
-fn the_general_feed_forward_energy() {
-    for name in ["feedforward_dense", "feedforward_conv"] {
-        let golden = Golden::read(name);
-        let network = feedforward(&golden);
-        let (batch, last) = (golden.count("batch"), network.activations().len());
-        let rows = |name: &str| {
-            let all = golden.tensor::<f64>(name);
-            Rows::new(all.len() / batch, all).unwrap()
-        };
-        let (z, x) = (rows("z"), rows("x"));
-        golden.check("network_output", network.forward(&z).output().data(), 1e-12);
-        let u = (0..last).map(|k| rows(&format!("u_{k}"))).collect();
-        let lifted = lifting::Lifted::with_u(&network, &z, &x, u).unwrap();
-        let mut energy = lifted.block(&network, last, 1.0);
-        for k in 0..last {
-            let penalty = lifted.block(&network, k, 1.0);
-            golden.check(&format!("penalty_{k}"), &penalty, 1e-12);
-            golden.check(&format!("grad_u_{k}"), lifted.u_gradient(&network, k, 1.0).data(), 1e-12);
-            energy.iter_mut().zip(&penalty).for_each(|(sum, penalty)| *sum += penalty);
-        }
-        golden.check("energy", &energy, 1e-12);
-        let (loss, backprop) = sweep(&network, Rule::Backprop, &z, &x).unwrap();
-        golden.check("loss", &loss, 1e-12);
-        for (k, plain) in backprop.iter().enumerate() {
-            let gradient = lifted.theta_gradient(&network, k, 1.0);
-            for (i, part) in ["weight", "bias"].into_iter().enumerate() {
-                golden.check(&format!("grad_{part}_{k}"), &gradient[i], 1e-12);
-                golden.check(&format!("backprop_{part}_{k}"), &plain[i], 1e-12);
-            }
         }
     }
 }

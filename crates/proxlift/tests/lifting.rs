@@ -152,16 +152,21 @@ fn check_gradients(mut network: Network<f64>, penalty: Penalty) {
     }
     for (k, blocks) in by_theta.iter().enumerate() {
         for (i, gradient) in blocks.iter().enumerate() {
-            let at = network.layers()[k].parameters()[i].to_vec();
+            let at = network.layer_blocks(k)[i].to_vec();
             let network = std::cell::RefCell::new(&mut network);
             let along = |values: &[f64]| {
                 let mut network = network.borrow_mut();
-                network.layers_mut()[k].parameters_mut()[i].copy_from_slice(values);
-                smooth(&network, penalty, &z, &x, &u)
+                network.layer_blocks_mut(k)[i].copy_from_slice(values);
+                // Where an activation learns, so does psi.
+                if i < network.layers()[k].parameters().len() {
+                    return smooth(&network, penalty, &z, &x, &u);
+                }
+                let lifted = Lifted::with_u(&network, &z, &x, u.clone()).unwrap().with_penalty(penalty);
+                lifted.energy(&network, MU).iter().sum()
             };
             let mismatch = gradient_mismatch(along, gradient, &at, k as u64);
             assert!(mismatch < tolerance, "{penalty}, layer {k}, block {i}: {mismatch:e}");
-            network.borrow_mut().layers_mut()[k].parameters_mut()[i].copy_from_slice(&at);
+            network.borrow_mut().layer_blocks_mut(k)[i].copy_from_slice(&at);
         }
     }
 }
@@ -214,17 +219,17 @@ fn back_propagation_is_the_gradient_of_the_loss() {
         assert!((energy.iter().sum::<f64>() - MU * losses.iter().sum::<f64>()).abs() < 1e-12);
         for (k, blocks) in gradients.iter().enumerate() {
             for (i, gradient) in blocks.iter().enumerate() {
-                let at = network.layers()[k].parameters()[i].to_vec();
+                let at = network.layer_blocks(k)[i].to_vec();
                 let shared = std::cell::RefCell::new(&mut network);
                 let along = |values: &[f64]| {
                     let mut network = shared.borrow_mut();
-                    network.layers_mut()[k].parameters_mut()[i].copy_from_slice(values);
+                    network.layer_blocks_mut(k)[i].copy_from_slice(values);
                     let output = network.forward(&z);
                     output.output().rows().zip(x.rows()).map(|(o, x)| network.loss.value(o, x)).sum::<f64>()
                 };
                 let mismatch = gradient_mismatch(along, gradient, &at, k as u64);
                 assert!(mismatch < 1e-6, "layer {k}, block {i}: {mismatch:e}");
-                shared.borrow_mut().layers_mut()[k].parameters_mut()[i].copy_from_slice(&at);
+                shared.borrow_mut().layer_blocks_mut(k)[i].copy_from_slice(&at);
             }
         }
     }

@@ -48,7 +48,11 @@ fn piecewise<T: Real>() -> [fn(usize) -> Activation<T>; 5] {
         |_| Identity.into(),
         |_| SoftThreshold::new(vec![T::of(0.1)]).unwrap().into(),
         |_| BoxClip::symmetric(vec![T::one()]).unwrap().into(),
-        |n| PiecewiseLinear::clip_with_knots(n, 3, T::of(0.6)).into(),
+        |n| {
+            let each =
+                |values: &[f64]| values.iter().cycle().take(n * values.len()).map(|&v| T::of(v)).collect();
+            PiecewiseLinear::new(2, each(&[0.2, 0.9]), each(&[0.9, 0.5, 0.2])).unwrap().into()
+        },
     ]
 }
 

@@ -8,7 +8,7 @@ use proxlift::lifting::{
 };
 use proxlift::network::{self, Activation, Architecture};
 use proxlift::operator::Filters;
-use proxlift::prox::{BoxClip, Relu, SoftThreshold};
+use proxlift::prox::{BoxClip, PiecewiseLinear, Relu, SoftThreshold};
 use proxlift::training::{Auxiliary, BlockOrder, Descent, Metric, Rate, Schedule};
 
 const SAMPLES: usize = 24;
@@ -146,6 +146,56 @@ fn convolutions_learn_too() {
         .map(|_| trainer.step(&mut network, Batch { z: &z, x: &x, indices: &[] }, 0.0).unwrap().loss)
         .collect();
     assert!(losses[199] < 0.05 * losses[0], "{} to {}", losses[0], losses[199]);
+}
+
+#[test]
+fn activations_learn_and_stay_proxes() {
+    fn learns<T: Real>() -> Network<T> {
+        let curve = || {
+            let each =
+                |values: &[f64]| values.iter().cycle().take(8 * values.len()).map(|&v| T::of(v)).collect();
+            PiecewiseLinear::new(2, each(&[0.2, 0.9]), each(&[0.9, 0.5, 0.2])).unwrap()
+        };
+        let network =
+            Network::new(Loss::Softmax).layer(dense(2, 8, 1), curve()).layer(dense(8, 8, 2), curve());
+        network.output(dense(8, 3, 3)).unwrap()
+    }
+    let moved = |before: &[&[f64]], after: &[&[f64]]| {
+        before.iter().zip(after).filter(|(a, b)| a != b).count() == before.len()
+    };
+    let (z, labels) = points::<f64>();
+    let (x, all) = (one_hot(&labels, 3).unwrap(), (0..SAMPLES).collect::<Vec<_>>());
+    let (mut network, start) = (learns::<f64>(), learns::<f64>());
+    // Weights and biases of three layers, knots and slopes of two.
+    assert_eq!((network.blocks().len(), network.parameters()), (10, 16 + 64 + 24 + 19 + 2 * 8 * 5));
+    let options = LbFbOptions { auxiliary: Auxiliary::Persistent, ..LbFbOptions::default() };
+    let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
+    let batch = Batch { z: &z, x: &x, indices: &all };
+    let steps = (0..60).map(|_| trainer.step(&mut network, batch, 0.0).unwrap().energy).collect::<Vec<_>>();
+    let energies = steps.concat();
+    let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    assert!(rise <= 1e-6 * energies[0] && energies[energies.len() - 1] < 0.8 * energies[0], "{rise:e}");
+    assert!(moved(&start.blocks(), &network.blocks()));
+    let proxes = network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0);
+    assert!(proxes, "{:?}", network.activations());
+
+    let (z, x) = (points::<f32>().0, one_hot(&labels, 3).unwrap());
+    let descent = |metric| {
+        let rate = Rate { start: 0.01, schedule: Schedule::Constant };
+        Descent { metric, momentum: 0.9, beta2: 0.99, rate }
+    };
+    for rule in [Rule::Backprop, Rule::Lifted { mu: 0.1 }, Rule::Centred { mu: 0.1 }] {
+        for metric in [Metric::Diagonal, Metric::Kronecker] {
+            let mut network = learns::<f32>();
+            let mut trainer = GradientDescent::new(&network, rule, descent(metric)).unwrap();
+            let losses: Vec<f64> = (0..300)
+                .map(|_| trainer.step(&mut network, Batch { z: &z, x: &x, indices: &[] }, 0.0).unwrap().loss)
+                .collect();
+            assert!(losses[299] < 0.1 * losses[0], "{rule:?}, {metric}: {} to {}", losses[0], losses[299]);
+            assert!(moved(&start.blocks(), &network.cast::<f64>().unwrap().blocks()));
+            assert!(network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0));
+        }
+    }
 }
 
 #[test]

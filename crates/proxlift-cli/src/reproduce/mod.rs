@@ -70,6 +70,11 @@ pub struct Arguments {
     /// Trainings at a time, one thread each [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Prints what a step needs of memory: for processes that --only lifting starts
+    #[arg(long, hide = true, requires = "measure_depth")]
+    measure_memory: Option<lifting::Way>,
+    #[arg(long, hide = true)]
+    measure_depth: Option<usize>,
     /// Hardly any work, for tests
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
@@ -153,6 +158,9 @@ fn run_lifting(arguments: &Arguments) -> Result<()> {
     let refused =
         |flag: &str| Err(Error::invalid(format!("{flag} is not for --only lifting: leave it out")).into());
     match arguments {
+        Arguments { measure_memory: Some(way), measure_depth: Some(depth), .. } => {
+            pool(Some(1))?.install(|| lifting::measure_memory(*way, *depth))
+        }
         Arguments { only, .. } if only.len() > 1 => {
             Err(Error::invalid("lifting has a report of its own: give --only lifting alone").into())
         }

@@ -5,7 +5,7 @@ use crate::Real;
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Trial};
 
-/// `theta_k <- theta_k - beta df/dtheta_k`; how many steps were refused.
+/// `theta_k <- theta_k - beta df/dtheta_k`, projected where an activation learns; how many steps were refused.
 pub(super) fn theta_step<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
@@ -14,18 +14,26 @@ pub(super) fn theta_step<T: Real>(
     beta: &mut Backtracking,
 ) -> usize {
     let gradient = lifted.theta_gradient(network, k, T::of(mu));
-    let before: Vec<Vec<T>> = network.layers()[k].parameters().iter().map(|block| block.to_vec()).collect();
-    let square: f64 = gradient.iter().map(|block| norm_squared(block)).sum();
+    let before: Vec<Vec<T>> = network.layer_blocks(k).iter().map(|block| block.to_vec()).collect();
     let f = lifted.block(network, k, mu).iter().sum();
     let attempt = |steps: &[f64]| {
         let step = T::of(steps[0]);
-        let blocks = network.layers_mut()[k].parameters_mut().into_iter().zip(&before).zip(&gradient);
+        let blocks = network.layer_blocks_mut(k).into_iter().zip(&before).zip(&gradient);
         for ((block, before), gradient) in blocks {
             block.iter_mut().zip(before).zip(gradient).for_each(|((w, &b), &g)| *w = b - step * g);
         }
+        network.project_activation(k);
         lifted.follow(network, k);
-        // <w+ - w, g> + 1/(2 beta) ||w+ - w||^2
-        vec![Trial { value: lifted.block(network, k, mu).iter().sum(), model: -0.5 * steps[0] * square }]
+        // <w+ - w, g> + 1/(2 beta) ||w+ - w||^2, and never a rise: putting knots in order need not be the nearest way.
+        let model = network.layer_blocks(k).into_iter().zip(&before).zip(&gradient).map(
+            |((after, before), gradient)| {
+                let moved: Vec<T> = after.iter().zip(before).map(|(&a, &b)| a - b).collect();
+                dot(&moved, gradient)
+                    + if steps[0] > 0.0 { norm_squared(&moved) / (2.0 * steps[0]) } else { 0.0 }
+            },
+        );
+        let model = model.sum::<f64>().min(0.0);
+        vec![Trial { value: lifted.block(network, k, mu).iter().sum(), model }]
     };
     beta.search(&[f], attempt).refused
 }

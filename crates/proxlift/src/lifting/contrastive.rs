@@ -127,6 +127,7 @@ impl Trainer<f32> for Contrastive {
             (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
         let (rate, scale) = (rate.at(progress) as f32, count.recip() as f32);
         self.moments.descend(network.blocks_mut(), in_order, scale, rate, (momentum, squares));
+        network.project_activations();
         Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
     }
 }

@@ -62,6 +62,7 @@ impl Trainer<f32> for GradientDescent {
         let in_order =
             (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
         self.moments.descend(network.blocks_mut(), in_order, count.recip() as f32, rate, betas);
+        network.project_activations();
         Ok(Step { loss: mean(&losses), ..Step::default() })
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
+use super::learned::{by_penalty, by_rule};
 use super::{Network, Pass, Penalty, Rows};
 use crate::prox::Prox;
 use crate::{Real, Result};
@@ -112,7 +113,13 @@ impl<'a, T: Real> Lifted<'a, T> {
     /// `df/dtheta_k`, summed over the batch.
     pub fn theta_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Vec<Vec<T>> {
         let d = self.error(network, k, mu);
-        network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d)
+        let mut blocks = network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d);
+        if k < self.depth() {
+            let mut learned = by_penalty(network, self.penalty, k, &self.pass.u[k], &self.pass.v[k]);
+            learned.iter_mut().flatten().for_each(|g| *g *= T::of(self.weight(k)));
+            blocks.extend(learned);
+        }
+        blocks
     }
 
     /// `df/du_k`.
@@ -205,12 +212,15 @@ pub fn sweep<T: Real>(
     let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
     let depth = network.activations().len();
     let mut d = output_error(network, pass.output(), x, mu);
-    let mut gradients = Vec::with_capacity(depth + 1);
+    let (mut gradients, mut learned) = (Vec::with_capacity(depth + 1), Vec::new());
     for k in (0..=depth).rev() {
-        gradients.push(network.layers()[k].gradient(pass.input(k, z), z, &d));
+        let mut blocks = network.layers()[k].gradient(pass.input(k, z), z, &d);
+        blocks.append(&mut learned);
+        gradients.push(blocks);
         if k > 0 {
             let mut back = pass.u[k - 1].zeros_like();
             network.layers()[k].adjoint(&d, &mut back);
+            learned = by_rule(network, rule, k - 1, &pass.v[k - 1], &back);
             d = through(network, k - 1, rule, (&pass.v[k - 1], &pass.u[k - 1]), back);
         }
     }

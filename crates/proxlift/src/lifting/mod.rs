@@ -1,8 +1,53 @@
 //! Lifted training of any network whose activations are proximity operators (Section 3.2).
 //!
 //! A [`Network`] is a chain of [`Affine`] maps and proxes with a [`Loss`]; [`Lifted`] is its energy, block by block, with the
-//! [`Penalty`] of the paper or its relative. The
-//! paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
+//! [`Penalty`] of the paper or its relative. The paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
+//!
+//! Build a classifier, train it on a few points, save it and read it back:
+//!
+//! ```
+//! # let folder = std::env::temp_dir().join(format!("proxlift-lifting-page-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! # let path = folder.join("ring.safetensors");
+//! use proxlift::lifting::{Batch, Dense, LbFb, LbFbOptions, Loss, Network, Rows, Trainer, one_hot};
+//! use proxlift::{prox::Relu, random::seeded};
+//!
+//! // Points inside a ring, and on it.
+//! let point = |i: usize| (f64::from(i as u32).sin_cos(), if i % 2 == 0 { 0.3 } else { 1.0 });
+//! let z = Rows::new(2, (0..40).map(point).flat_map(|((y, x), r)| [r * x, r * y]).collect())?;
+//! let x = one_hot(&(0..40).map(|i| i % 2).collect::<Vec<_>>(), 2)?;
+//!
+//! let rng = &mut seeded(1);
+//! let mut network = Network::<f64>::new(Loss::Softmax)
+//!     .layer(Dense::random(2, 16, 2f64.sqrt(), rng)?, Relu)
+//!     .output(Dense::random(16, 2, 1.0, rng)?)?;
+//! let mut trainer = LbFb::new(&network, LbFbOptions { mu: 0.1, ..LbFbOptions::default() }, 40)?;
+//! let indices: Vec<usize> = (0..40).collect();
+//! let mut losses = Vec::new();
+//! for _ in 0..100 {
+//!     losses.push(trainer.step(&mut network, Batch { z: &z, x: &x, indices: &indices }, 0.0)?.loss);
+//! }
+//! assert!(losses[99] < 0.2 * losses[0], "{} to {}", losses[0], losses[99]);
+//!
+//! network.save(&path)?;
+//! let same = Network::<f64>::load(&path)?;
+//! assert_eq!(same.forward(&z), network.forward(&z));
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok::<(), proxlift::Error>(())
+//! ```
+//!
+//! All trainers are of one family: what holds the auxiliary variables to the network, and how far each block moves.
+//!
+//! | | penalty | a step |
+//! |---|---|---|
+//! | [`LbFb`], the paper's | Bregman | a forward-backward step of each block, by backtracking |
+//! | [`LbFb`] with [`LbFbOptions::mac`] | quadratic, growing | the same |
+//! | [`Fenchel`] | Bregman, weighted by layer | so many that each convex block is all but minimised |
+//! | [`Contrastive`] | Bregman | the difference of two minimisations over `u`, then descent in any metric |
+//! | [`GradientDescent`] with [`Rule::Lifted`], [`Rule::Centred`] | Bregman | one unit step of each `u`, then the same |
+//! | [`GradientDescent`] with [`Rule::Backprop`] | quadratic | the same: it is back-propagation |
+//! | [`ClosedForm`] | quadratic, of maps and activations | the minimiser of each block |
+//! | [`Admm`] | the same with multipliers | the same, then up the multipliers |
 
 mod admm;
 mod affine;
@@ -25,6 +70,7 @@ mod inversion;
 mod kind;
 mod layer_parallel;
 mod lbfb;
+mod learned;
 mod loss;
 mod network;
 mod penalty;

@@ -2,6 +2,7 @@
 
 use super::{Affine, Loss, Rows};
 use crate::network::Activation;
+use crate::prox::PiecewiseLinear;
 use crate::real::any;
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -117,21 +118,39 @@ impl<T: Real> Network<T> {
         &self.activations
     }
 
-    /// Numbers that training moves.
-    pub fn parameters(&self) -> usize {
-        self.layers.iter().flat_map(|layer| layer.parameters()).map(<[T]>::len).sum()
+    /// The same, to be moved.
+    pub(super) fn activations_mut(&mut self) -> &mut [Activation<T>] {
+        &mut self.activations
     }
 
-    /// All blocks of parameters: the weights of all layers, then their biases.
+    /// Numbers that training moves.
+    pub fn parameters(&self) -> usize {
+        self.blocks().into_iter().map(<[T]>::len).sum()
+    }
+
+    /// The blocks of parameters of layer `k`: weights, biases, then knots and slopes of the activation if that learns.
+    pub fn layer_blocks(&self, k: usize) -> Vec<&[T]> {
+        let learned = self.activations.get(k).filter(|activation| activation.learns());
+        let parts =
+            learned.and_then(Activation::piecewise).map(|functions| [functions.knots(), functions.slopes()]);
+        self.layers[k].parameters().into_iter().chain(parts.into_iter().flatten()).collect()
+    }
+
+    /// The same, to be moved.
+    pub fn layer_blocks_mut(&mut self, k: usize) -> Vec<&mut [T]> {
+        layer_blocks_mut(&mut self.layers[k], self.activations.get_mut(k))
+    }
+
+    /// All blocks of parameters: the weights of all layers, then their biases, and what activations learn.
     pub fn blocks(&self) -> Vec<&[T]> {
-        let layers: Vec<_> = self.layers.iter().map(|layer| layer.parameters()).collect();
-        in_order(layers)
+        in_order((0..self.layers.len()).map(|k| self.layer_blocks(k)).collect())
     }
 
     /// The same, to be moved.
     pub fn blocks_mut(&mut self) -> Vec<&mut [T]> {
-        let layers: Vec<_> = self.layers.iter_mut().map(|layer| layer.parameters_mut()).collect();
-        in_order(layers)
+        let activations = self.activations.iter_mut().map(Some).chain([None]);
+        let layers = self.layers.iter_mut().zip(activations);
+        in_order(layers.map(|(layer, activation)| layer_blocks_mut(layer, activation)).collect())
     }
 
     /// Rows and columns of the weights of all layers, as matrices with a row for each output or feature.
@@ -184,6 +203,15 @@ impl<T: Real> Network<T> {
         refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
+}
+
+fn layer_blocks_mut<'a, T: Real>(
+    layer: &'a mut Box<dyn Affine<T>>,
+    activation: Option<&'a mut Activation<T>>,
+) -> Vec<&'a mut [T]> {
+    let learned = activation.filter(|activation| activation.learns());
+    let parts = learned.and_then(Activation::piecewise_mut).map(PiecewiseLinear::parts_mut);
+    layer.parameters_mut().into_iter().chain(parts.into_iter().flatten()).collect()
 }
 
 /// The first blocks of all layers, then the second ones, and so on.

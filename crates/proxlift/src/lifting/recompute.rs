@@ -1,6 +1,7 @@
 //! The reverse sweep in less memory: what an activation was is computed again when it is needed.
 
 use super::energy::{Gradients, Rule, output_error, through};
+use super::learned::by_rule;
 use super::{Network, Pass, Rows};
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -43,9 +44,12 @@ pub fn sweep_recomputing<T: Real>(
         let start = if first == 0 { None } else { kept.pop() };
         let pass = segment(network, first..(first + every).min(depth), start.as_ref().unwrap_or(z), z);
         for k in (first..first + pass.u.len()).rev() {
+            let mut learned = by_rule(network, rule, k, &pass.v[k - first], &back);
             d = through(network, k, rule, (&pass.v[k - first], &pass.u[k - first]), back);
             let input = if k > first { &pass.u[k - first - 1] } else { start.as_ref().unwrap_or(z) };
-            gradients.push(network.layers()[k].gradient(input, z, &d));
+            let mut blocks = network.layers()[k].gradient(input, z, &d);
+            blocks.append(&mut learned);
+            gradients.push(blocks);
             back = Rows::zeros(z.samples(), network.layers()[k].inputs());
             if k > 0 {
                 network.layers()[k].adjoint(&d, &mut back);

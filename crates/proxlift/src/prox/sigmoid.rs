@@ -137,7 +137,7 @@ fn invert(y: f64, a: f64, b: f64) -> f64 {
         *(if off < 0.0 { &mut low } else { &mut high }) = t;
         let newton = t - off / (a * s * (1.0 - s) + b);
         let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        if !((next - t).abs() > f64::EPSILON * t.abs()) {
+        if (next - t).abs() <= f64::EPSILON * t.abs() {
             break;
         }
         t = next;

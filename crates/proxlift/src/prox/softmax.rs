@@ -189,7 +189,7 @@ fn logarithm(y: f64, a: f64, b: f64) -> f64 {
     for _ in 0..STEPS {
         let u = a * t.exp();
         let next = (t - (u + b * t - y) / (u + b)).min(0.0);
-        if !((next - t).abs() > f64::EPSILON * t.abs()) {
+        if (next - t).abs() <= f64::EPSILON * t.abs() {
             break;
         }
         t = next;

@@ -23,6 +23,8 @@ pub struct Size {
     pub patch_epochs: usize,
     /// Hidden layers of the chains.
     pub chains: &'static [usize],
+    /// Layers of the chains whose memory is measured.
+    pub memory_depths: &'static [usize],
 }
 
 pub const FULL: Size = Size {
@@ -36,6 +38,7 @@ pub const FULL: Size = Size {
     patches: 150,
     patch_epochs: 6,
     chains: &[4, 12, 24],
+    memory_depths: &[10, 30, 100],
 };
 
 pub const QUICK: Size = Size {
@@ -49,6 +52,7 @@ pub const QUICK: Size = Size {
     patches: 60,
     patch_epochs: 4,
     chains: &[4, 12],
+    memory_depths: &[10, 30],
 };
 
 pub const TINY: Size = Size {
@@ -62,6 +66,7 @@ pub const TINY: Size = Size {
     patches: 10,
     patch_epochs: 1,
     chains: &[2],
+    memory_depths: &[3],
 };
 
 impl Size {

@@ -1,6 +1,7 @@
 //! What a step needs of memory: measured by processes that do nothing else.
 
-use crate::reproduce::machine::thread_seconds;
+use crate::files::{read_json, write_json};
+use crate::reproduce::{folder::Folder, machine::thread_seconds};
 use anyhow::Result;
 use proxlift::Error;
 use proxlift::lifting::{
@@ -104,18 +105,32 @@ fn peak() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-    Ok(1024.0 * kilobytes.ok_or_else(|| Error::invalid("this system does not tell how much memory a process has had"))?)
+    Ok(1024.0
+        * kilobytes
+            .ok_or_else(|| Error::invalid("this system does not tell how much memory a process has had"))?)
 }
 
-/// All ways at these depths, one process after the other; empty where the system does not tell.
-pub fn all(depths: &[usize]) -> Result<Vec<Measured>> {
+/// All ways at these depths, one process after the other; empty where the system does not tell. What was found is kept.
+pub fn all(folder: &Folder, depths: &[usize]) -> Result<Vec<Measured>> {
+    let path = folder.runs().join("memory.json");
+    if let Some(known) = read_json(&path) {
+        return Ok(known);
+    }
     let program = std::env::current_exe()?;
     let mut measured = Vec::new();
     for &depth in depths {
         for way in Way::ALL {
             let name = clap::ValueEnum::to_possible_value(&way).map(|value| value.get_name().to_string());
             let told = Command::new(&program)
-                .args(["reproduce", "--only", "lifting", "--threads", "1", "--measure-depth", &depth.to_string()])
+                .args([
+                    "reproduce",
+                    "--only",
+                    "lifting",
+                    "--threads",
+                    "1",
+                    "--measure-depth",
+                    &depth.to_string(),
+                ])
                 .args(["--measure-memory", &name.unwrap_or_default()])
                 .output()?;
             match serde_json::from_slice(&told.stdout) {
@@ -124,5 +139,6 @@ pub fn all(depths: &[usize]) -> Result<Vec<Measured>> {
             }
         }
     }
+    write_json(&path, &measured)?;
     Ok(measured)
 }

@@ -9,6 +9,7 @@ mod denoising;
 mod digits;
 mod experiments;
 mod job;
+mod memory;
 mod method;
 mod page;
 mod relatives;
@@ -22,6 +23,7 @@ use anyhow::Result;
 use digits::DigitSet;
 use experiments::Size;
 use job::Job;
+pub use memory::{Way, measure as measure_memory};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -65,7 +67,9 @@ pub fn run(asked: &Asked) -> Result<()> {
         output::note(format_args!("stopped; nothing is lost: the same command resumes {}", root.display()));
         std::process::exit(interrupt::EXIT_CODE);
     }
-    let page = page::write(&folder, size, &data, &jobs)?;
+    output::note("measuring memory");
+    let memory = memory::all(&folder, size.memory_depths)?;
+    let page = page::write(&folder, size, &data, &jobs, &memory)?;
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
 }

@@ -4,6 +4,7 @@ use super::compare::{Case, Entry, Epoch, Spread, Verdict};
 use super::digits::DigitSet;
 use super::experiments::Size;
 use super::job::Job;
+use super::memory::{Measured, Way};
 use crate::chart::{Axis, Chart, Line, Panel};
 use crate::files::{self, write_json};
 use crate::html::{document, table};
@@ -53,7 +54,13 @@ const EXPERIMENTS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-pub fn write(folder: &Folder, size: &Size, data: &DigitSet, jobs: &[Job]) -> Result<PathBuf> {
+pub fn write(
+    folder: &Folder,
+    size: &Size,
+    data: &DigitSet,
+    jobs: &[Job],
+    memory: &[Measured],
+) -> Result<PathBuf> {
     let cases: Vec<(&str, Vec<Case>)> =
         EXPERIMENTS.iter().map(|(id, ..)| (*id, Case::all(id, jobs))).collect();
     let all = || cases.iter().flat_map(|(_, cases)| cases);
@@ -80,6 +87,7 @@ pub fn write(folder: &Folder, size: &Size, data: &DigitSet, jobs: &[Job]) -> Res
         @if let Some(caution) = &caution { p.caution { (caution) } }
         (summary(all()))
         @for section in &sections { (section) }
+        (memory_section(memory))
         section id="setup" {
             h2 { "How it was made" }
             ul {
@@ -100,6 +108,38 @@ pub fn write(folder: &Folder, size: &Size, data: &DigitSet, jobs: &[Job]) -> Res
     let path = folder.path("report.html");
     files::write(&path, document("What lifted training brings", "", &body).as_bytes())?;
     Ok(path)
+}
+
+/// What each way needs at the depths that were measured.
+fn memory_section(measured: &[Measured]) -> Markup {
+    let mut depths: Vec<usize> = measured.iter().map(|m| m.depth).collect();
+    depths.dedup();
+    let row = |way: Way| {
+        let cells = depths.iter().map(|depth| {
+            let found = measured.iter().find(|m| m.way == way && m.depth == *depth);
+            found.map_or("–".into(), |m| format!("{:.0} MB, {:.2} s", m.megabytes, m.seconds))
+        });
+        std::iter::once(way.label().to_string()).chain(cells).collect::<Vec<_>>()
+    };
+    let head: Vec<String> = depths.iter().map(|depth| format!("{depth} layers")).collect();
+    let head: Vec<&str> = std::iter::once("a step by").chain(head.iter().map(String::as_str)).collect();
+    html! {
+        section id="memory" {
+            h2 { "Memory" }
+            p {
+                "A chain of clipped layers, 256 wide, batches of 1000: 1 MB for the features of a layer. What a process had at \
+                 most beyond its network and data, and the processor time of a step. Anchored lifting needs what \
+                 back-propagation needs, for secants too are taken at v, and both can compute features again instead of \
+                 keeping them. Block-coordinate steps with backtracking hold trials beside them; persistent u is kept for \
+                 the whole set."
+            }
+            @if measured.is_empty() {
+                p { "Not measured: this system does not tell how much memory a process has had." }
+            } @else {
+                (table(&head, &Way::ALL.map(row)))
+            }
+        }
+    }
 }
 
 fn rates(rates: &[f64]) -> String {
