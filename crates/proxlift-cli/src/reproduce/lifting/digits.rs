@@ -72,20 +72,16 @@ pub struct DigitSet {
     pub fingerprint: String,
 }
 
-/// Digits to train on, at most, and to test with.
-const MOST: usize = 2000;
-const TEST: usize = 1000;
-
 impl DigitSet {
     /// Drawn digits, or those of a folder with MNIST's files.
-    pub fn load(folder: Option<&Path>) -> Result<Self> {
+    pub fn load(folder: Option<&Path>, (most, tests): (usize, usize)) -> Result<Self> {
         let Some(folder) = folder else {
-            let (train, test) = (Labelled::drawn(MOST, 1), Labelled::drawn(TEST, 2));
-            let described = format!("{MOST} digits that the program draws, {TEST} others to test with");
+            let (train, test) = (Labelled::drawn(most, 1), Labelled::drawn(tests, 2));
+            let described = format!("{most} digits that the program draws, {tests} others to test with");
             return Ok(Self { train, test, described, fingerprint: "drawn".into() });
         };
         let (train, test) = Labelled::from_idx(folder)?;
-        let (train, test) = (train.first(MOST), test.first(TEST));
+        let (train, test) = (train.first(most), test.first(tests));
         let sum: f64 = (0..train.len()).flat_map(|i| train.picture(i)).map(|v| f64::from(*v)).sum();
         let name = crate::files::short_name(folder);
         let described =
@@ -227,7 +223,7 @@ pub fn train(
     let (mut done, mut seconds) = (0, 0.0);
     let note = |network: &Network<f32>, epoch: usize, seconds: f64| -> Result<Point> {
         let (loss, _) = evaluate(network, &data.train, samples, task.autoencoder)?;
-        let (_, score) = evaluate(network, &data.test, TEST, task.autoencoder)?;
+        let (_, score) = evaluate(network, &data.test, data.test.len(), task.autoencoder)?;
         let sound = loss.is_finite() && score.is_finite();
         if sound { Ok(Point { epoch, seconds, loss, score }) } else { Err(Error::Diverged { epoch }) }
     };

@@ -11,8 +11,9 @@ use super::relatives::Relative;
 pub struct Size {
     pub name: &'static str,
     pub seeds: u64,
-    /// Digits, and epochs over them.
+    /// Digits to train on, epochs over them, and digits to test with.
     pub samples: usize,
+    pub tests: usize,
     pub epochs: usize,
     /// Rates of Adam for general networks, and for the denoiser.
     pub rates: &'static [f64],
@@ -31,7 +32,8 @@ pub const FULL: Size = Size {
     name: "full",
     seeds: 3,
     samples: 2000,
-    epochs: 12,
+    tests: 1000,
+    epochs: 10,
     rates: &[1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
     denoiser_rates: &[2e-3, 4e-3, 8e-3],
     depths: &[5, 15, 30, 60, 100],
@@ -45,6 +47,7 @@ pub const QUICK: Size = Size {
     name: "quick",
     seeds: 3,
     samples: 500,
+    tests: 1000,
     epochs: 6,
     rates: &[3e-3, 1e-2],
     denoiser_rates: &[4e-3],
@@ -59,6 +62,7 @@ pub const TINY: Size = Size {
     name: "tiny",
     seeds: 2,
     samples: 60,
+    tests: 100,
     epochs: 2,
     rates: &[3e-3],
     denoiser_rates: &[4e-3],

@@ -53,7 +53,7 @@ impl Asked {
 pub fn run(asked: &Asked) -> Result<()> {
     let (size, start) = (&asked.size, Instant::now());
     let threads = pool(asked.threads)?.current_num_threads();
-    let data = DigitSet::load(asked.digits.as_deref())?;
+    let data = DigitSet::load(asked.digits.as_deref(), (size.samples, size.tests))?;
     let name = if size.name == "full" { "lifting".to_string() } else { format!("lifting-{}", size.name) };
     let root = asked.out.clone().unwrap_or(name.into());
     let folder = Folder::open(&root)?;
