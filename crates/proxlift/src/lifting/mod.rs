@@ -11,6 +11,7 @@ mod dense;
 mod descent;
 mod dual_step;
 mod energy;
+mod fixed_point;
 mod inversion;
 mod layer_parallel;
 mod lbfb;
@@ -27,6 +28,10 @@ pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use fixed_point::{
+    Acceleration, FixedPoint, FixedPointGradients, FixedPointOptions, FixedPointParams, FixedPointRule,
+    FixedPointTrainer, Solution,
+};
 pub use inversion::{Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted};
 pub use lbfb::{LbFb, LbFbOptions};
 pub use loss::{Loss, one_hot};
