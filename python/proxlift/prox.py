@@ -28,7 +28,10 @@ __all__ = [
     "l2_ball",
     "piecewise_linear",
     "relu",
+    "sigmoid",
+    "simplex",
     "soft_threshold",
+    "softmax",
 ]
 
 Floats = NDArray[np.float64]
@@ -139,6 +142,21 @@ def piecewise_linear(knots: ArrayLike, slopes: ArrayLike) -> Prox:
 def relu() -> Prox:
     """The indicator of ``u >= 0``; its prox is the positive part."""
     return Prox(_proxlift.Prox.relu(), "relu")
+
+
+def simplex(planes: int) -> Prox:
+    """The indicator of the probability simplex, across the planes of each pixel; its prox projects on it."""
+    return Prox(_proxlift.Prox.simplex(planes), "simplex")
+
+
+def softmax(planes: int) -> Prox:
+    """The negative entropy on the simplex less ``1/2 ||u||^2``; its prox is softmax, its penalty the KL divergence."""
+    return Prox(_proxlift.Prox.softmax(planes), "softmax")
+
+
+def sigmoid() -> Prox:
+    """The negative entropy of a coin less ``u^2/2``; its prox is the logistic function."""
+    return Prox(_proxlift.Prox.sigmoid(), "sigmoid")
 
 
 def identity() -> Prox:

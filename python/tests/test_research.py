@@ -16,6 +16,9 @@ PROXES = {
     "ball": lambda: prox.l2_ball(2, 2, 0.8),
     "group": lambda: prox.group_l2(2, 2, 0.4),
     "relu": prox.relu,
+    "simplex": lambda: prox.simplex(2),
+    "softmax": lambda: prox.softmax(2),
+    "sigmoid": prox.sigmoid,
     "identity": prox.identity,
     "learned": lambda: prox.piecewise_linear([[0.2, 0.5], [0.1, 1.0]], [[1.0, 0.5, 0.2], [0.9, 0.3, 0.1]]),
 }

@@ -4,7 +4,9 @@ use crate::error::to_python;
 use numpy::PyReadonlyArray1;
 use numpy::{PyArray1, PyReadonlyArray2};
 use proxlift::network::Activation;
-use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, SoftThreshold};
+use proxlift::prox::{
+    BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, Sigmoid, Simplex, SoftThreshold, Softmax,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -78,6 +80,21 @@ impl Prox {
     #[staticmethod]
     fn relu() -> Self {
         Self { inner: Relu.into() }
+    }
+
+    #[staticmethod]
+    fn simplex(planes: usize) -> PyResult<Self> {
+        made(Simplex::new(planes))
+    }
+
+    #[staticmethod]
+    fn softmax(planes: usize) -> PyResult<Self> {
+        made(Softmax::new(planes))
+    }
+
+    #[staticmethod]
+    fn sigmoid() -> Self {
+        Self { inner: Sigmoid::default().into() }
     }
 
     #[staticmethod]

@@ -23,6 +23,12 @@ pub enum Purpose {
     SyntheticTest,
     /// Pixels at which a metric is observed.
     Metric,
+    /// Drawn digits.
+    Digits,
+    /// Weights that a training starts from.
+    Weights,
+    /// Noise of arithmetic that is not exact.
+    Arithmetic,
 }
 
 /// The generator of a seed alone, for starts that are of no kind of data: a power iteration, the vectors of a law.

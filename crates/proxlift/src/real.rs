@@ -66,6 +66,11 @@ impl Real for f64 {
 /// megapixel in `f32` keeps its digits.
 const LANES: usize = 8;
 
+/// Whether `f(a_i)` for any `i`: without a branch for each number, so that it vectorises.
+pub(crate) fn any<T: Real>(a: &[T], f: impl Fn(T) -> bool) -> bool {
+    a.chunks(256).any(|chunk| chunk.iter().fold(false, |found, &a| found | f(a)))
+}
+
 /// `sum_i f(a_i)`.
 pub(crate) fn sum1<T: Real>(a: &[T], f: impl Fn(T) -> f64) -> f64 {
     sum3(a, a, a, |a, _, _| f(a))

@@ -8,7 +8,8 @@ use proxlift::model::{Model, Provenance};
 use proxlift::network::{Activation, Architecture, Network};
 use proxlift::operator::Filters;
 use proxlift::prox::{
-    BoxClip, GroupL2, Identity, L2Ball, PiecewiseGradient, PiecewiseLinear, Prox, Relu, SoftThreshold,
+    BoxClip, GroupL2, Identity, L2Ball, PiecewiseGradient, PiecewiseLinear, Prox, Relu, Sigmoid, Simplex,
+    SoftThreshold, Softmax,
 };
 use proxlift::training::Lifted;
 
@@ -19,13 +20,16 @@ const SAMPLES: usize = 2;
 /// Networks with every kind of activation in the middle layer, and the clip around it.
 fn networks() -> Vec<Network<f64>> {
     let learned = PiecewiseLinear::clip_with_knots(4, 1, 0.2);
-    let kinds: [Activation<f64>; 7] = [
+    let kinds: [Activation<f64>; 10] = [
         learned.into(),
         BoxClip::interval(vec![-0.1, 0.0, -0.3, -0.2], vec![0.2, 0.3, 0.1, 0.4]).unwrap().into(),
         SoftThreshold::new(vec![0.05]).unwrap().into(),
         L2Ball::new(4, 2, vec![0.2, 0.3]).unwrap().into(),
         GroupL2::new(4, 4, vec![0.1]).unwrap().into(),
         Relu.into(),
+        Simplex::new(4).unwrap().into(),
+        Softmax::new(4).unwrap().into(),
+        Sigmoid::default().into(),
         Identity.into(),
     ];
     let base = Network::<f64>::glorot(SIZES, 0.3, 7).unwrap();

@@ -149,7 +149,8 @@ fn results<T: Real>(
     engine.bregman(layer, &s, u, &mut penalty);
     results.push(("B".into(), penalty.iter().map(|p| T::of(*p)).collect()));
     // The weight is large, so that v - back keeps its digits.
-    for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu: T::of(3.0) }] {
+    let mu = T::of(3.0);
+    for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu }, ReverseRule::Centred { mu }] {
         let mut gradients = Gradients::zeros(net, samples).with_activations(net);
         engine.training_pass(net, rule, z, x, &mut gradients).unwrap();
         results.push((format!("{rule:?} loss"), gradients.loss.iter().map(|l| T::of(*l)).collect()));

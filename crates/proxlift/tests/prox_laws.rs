@@ -5,7 +5,9 @@ use proxlift::laws::{
     fenchel_young_mismatch, firm_expansion, gradient_mismatch, max_relative_difference, moreau_mismatch,
     prox_optimality_gap, pullback_mismatch, random_field,
 };
-use proxlift::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
+use proxlift::prox::{
+    BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, Sigmoid, Simplex, SoftThreshold, Softmax,
+};
 
 /// Six planes: one, two, three or six groups fit.
 const PLANES: usize = 6;
@@ -25,10 +27,21 @@ fn penalties<T: Real>() -> Vec<(&'static str, Box<dyn Prox<T>>)> {
         ("group norm of pairs", Box::new(GroupL2::new(PLANES, 2, t(&[1.1, 0.0, 0.3])).unwrap())),
         ("relu", Box::new(Relu)),
         ("identity", Box::new(Identity)),
+        ("simplex", Box::new(Simplex::new(PLANES).unwrap())),
+        ("simplex at a contrast", scaled(Simplex::new(PLANES).unwrap())),
+        ("softmax", Box::new(Softmax::new(PLANES).unwrap())),
+        ("softmax at a contrast", scaled(Softmax::new(PLANES).unwrap())),
+        ("sigmoid", Box::new(Sigmoid::default())),
+        ("sigmoid at a contrast", scaled(Sigmoid::default())),
         ("learned", Box::new(learned())),
         ("learned clip", Box::new(PiecewiseLinear::clip(six))),
         ("learned clip with knots", Box::new(PiecewiseLinear::clip_with_knots(PLANES, 4, T::of(0.3)))),
     ]
+}
+
+fn scaled<T: Real>(mut psi: impl Prox<T> + 'static) -> Box<dyn Prox<T>> {
+    psi.scale(T::of(1.7));
+    Box::new(psi)
 }
 
 /// Activations as training makes them: steep and flat pieces, in the middle and at the end, and knots that meet.
@@ -263,6 +276,51 @@ fn shrinks_whole_groups() {
     assert_eq!(norm.value(&v), 2.75);
     norm.prox_in_place(5.0, &mut v);
     assert_eq!(v, [1.5, 0.0, 2.0, 0.0]);
+}
+
+#[test]
+fn projects_each_pixel_on_the_simplex() {
+    let simplex = Simplex::new(3).unwrap();
+    // Two pixels: (0.9, 0.5, -2) and (7, 0, 0).
+    let mut v = [0.9, 7.0, 0.5, 0.0, -2.0, 0.0];
+    assert_eq!(simplex.conjugate_value(&v), 7.9);
+    simplex.prox_in_place(3.0, &mut v);
+    assert!(
+        v.iter().zip([0.7, 1.0, 0.3, 0.0, 0.0, 0.0]).all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15),
+        "{v:?}"
+    );
+    assert_eq!(simplex.value(&v), 0.0);
+    assert_eq!(simplex.value(&[0.5, 0.6, 0.0]), f64::INFINITY);
+    assert!(Simplex::<f64>::new(0).is_err() && Softmax::<f64>::new(0).is_err());
+}
+
+#[test]
+fn the_bregman_penalties_of_softmax_and_of_the_sigmoid_are_cross_entropies() {
+    let (u, v) = ([0.2f64, 0.5, 0.3], [1.0, -0.5, 2.0]);
+    let mut p = [0.0; 3];
+    let b = Softmax::new(3).unwrap().bregman(1.0, &u, &v, &mut p);
+    let sum: f64 = v.iter().map(|v| v.exp()).sum();
+    assert!(p.iter().zip(v).all(|(p, v)| (p - v.exp() / sum).abs() < 1e-15));
+    let kl: f64 = u.iter().zip(&p).map(|(u, p)| u * (u / p).ln()).sum();
+    assert!((b - kl).abs() < 1e-15, "{b} and {kl}");
+    let b = Sigmoid::default().bregman(1.0, &u, &v, &mut p);
+    let kl = u.iter().zip(&p).map(|(u, p)| u * (u / p).ln() + (1.0 - u) * ((1.0 - u) / (1.0 - p)).ln());
+    assert!((b - kl.sum::<f64>()).abs() < 1e-15);
+    // A class that softmax gives no number of 32 bits to is unlikely, not impossible.
+    let far = Softmax::new(2).unwrap().bregman(1.0, &[0.5f32, 0.5], &[0.0, -200.0], &mut [0.0; 2]);
+    assert!((far - (100.0 - 2f32.ln())).abs() < 1e-4, "{far}");
+}
+
+#[test]
+fn long_and_short_steps_of_the_entropies_are_solved_to_the_last_digits() {
+    let softmax = Softmax::new(5).unwrap();
+    for (tau, spread) in [(1e-4, 1.0), (0.02, 50.0), (0.5, 300.0), (40.0, 1.0), (1e3, 1e3)] {
+        let v: Vec<f64> = random_field::<f64>(5, 9).iter().map(|v| spread * v).collect();
+        for psi in [&softmax as &dyn Prox<f64>, &Sigmoid::default()] {
+            assert!(moreau_mismatch(psi, tau, &v) < 1e-12, "tau {tau}: {:e}", moreau_mismatch(psi, tau, &v));
+            assert!(prox_optimality_gap(psi, tau, &v, 1) < 1e-12, "tau {tau}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `proxlift bench`: how fast the engine is, against what the machine's multiply-add units can do.
 
+mod autoencoder;
 mod scaling;
 
 use crate::output;
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// How the time of a training epoch grows with the patches, the depth, the features and the threads, instead
     #[arg(long, conflicts_with_all = ["short", "seconds", "export"])]
     scaling: bool,
+    /// Training steps of a dense autoencoder, 784-256-64-256-784 in batches of 100, instead
+    #[arg(long, conflicts_with_all = ["short", "scaling"])]
+    autoencoder: bool,
     /// Write a batch, its network and all results to a safetensors file, for others to check, and measure nothing
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
@@ -58,7 +62,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.scaling {
         return scaling::run(threads, arguments.json);
     }
+    let budget = Duration::from_secs_f64(arguments.seconds);
     pool.install(|| match &arguments.export {
+        Some(path) if arguments.autoencoder => autoencoder::export(path),
+        None if arguments.autoencoder => autoencoder::measure(budget, arguments.json),
         Some(path) => export(path),
         None => measure(arguments, threads),
     })

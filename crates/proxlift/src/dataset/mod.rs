@@ -4,6 +4,7 @@
 
 mod batches;
 mod folder;
+mod labelled;
 mod pairs;
 mod patches;
 mod set;
@@ -11,6 +12,7 @@ pub mod synthetic;
 
 pub use batches::{Batches, Order};
 pub use folder::images_below;
+pub use labelled::Labelled;
 pub use pairs::Pairs;
 pub use patches::{PatchNoise, PatchSpec, Patches, Visit};
 pub use set::ImageSet;

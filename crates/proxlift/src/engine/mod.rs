@@ -43,6 +43,11 @@ pub enum ReverseRule<T> {
         /// The weight of the loss in `E`.
         mu: T,
     },
+    /// The same with the loss once for and once against it, halved: `d = (s(v + back) - s(v - back)) / 2`.
+    Centred {
+        /// The weight of the loss in `E`.
+        mu: T,
+    },
 }
 
 impl<T: Real> ReverseRule<T> {
@@ -50,7 +55,7 @@ impl<T: Real> ReverseRule<T> {
     pub fn loss_weight(self) -> T {
         match self {
             Self::Backprop => T::one(),
-            Self::Lifted { mu } => mu,
+            Self::Lifted { mu } | Self::Centred { mu } => mu,
         }
     }
 }

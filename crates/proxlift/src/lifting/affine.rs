@@ -1,6 +1,6 @@
 //! Affine maps: what stands between two activations.
 
-use super::Rows;
+use super::{Kind, Rows};
 use crate::Real;
 
 /// An affine map `F(u, z) = A u + C z + b` of the layer before and of the network's input, with its parameters.
@@ -9,6 +9,11 @@ use crate::Real;
 pub trait Affine<T: Real>: Send + Sync {
     /// What it is, in a line for people.
     fn describe(&self) -> String;
+
+    /// Its sizes, for files and casts; none for maps that these do not know.
+    fn kind(&self) -> Option<Kind> {
+        None
+    }
 
     /// Numbers of `u`.
     fn inputs(&self) -> usize;
@@ -19,6 +24,11 @@ pub trait Affine<T: Real>: Send + Sync {
     /// Numbers of `z` that it needs; none if it does not see the input.
     fn skips(&self) -> Option<usize> {
         None
+    }
+
+    /// Whether it is a full matrix of weights, row by row, and a bias for each row: there are kernels for those.
+    fn is_dense(&self) -> bool {
+        false
     }
 
     /// Rows of its weights, as a matrix: one for each output or feature.

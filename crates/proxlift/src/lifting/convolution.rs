@@ -2,6 +2,7 @@
 
 use super::Rows;
 use super::affine::{Affine, add_bias, bias_gradient};
+use super::kind::{Kind, Shape};
 use crate::matrix::{Matrix, multiply, product};
 use crate::operator::Filters;
 use crate::{Real, Result};
@@ -96,6 +97,11 @@ impl<T: Real> Affine<T> for Convolutional<T> {
         let (c, j, k) = (self.filters.channels(), self.filters.features(), self.filters.size());
         let ((h, w), (y, x)) = (self.size, self.output_size());
         format!("convolution {k}x{k}, {c} x {w} x {h} to {j} x {x} x {y}, stride {}", self.stride)
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        let Self { size, stride, padding, .. } = *self;
+        Some(Kind::Convolution { filters: Shape::of(&self.filters), size, stride, padding })
     }
 
     fn inputs(&self) -> usize {

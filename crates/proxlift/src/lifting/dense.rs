@@ -1,7 +1,7 @@
 //! The full matrix.
 
-use super::Rows;
 use super::affine::{Affine, add_bias, bias_gradient};
+use super::{Kind, Rows};
 use crate::matrix::{Matrix, multiply, product};
 use crate::{Real, Result};
 
@@ -32,12 +32,20 @@ impl<T: Real> Affine<T> for Dense<T> {
         format!("dense, {} to {}", self.inputs, self.bias.len())
     }
 
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::Dense { inputs: self.inputs, outputs: self.bias.len() })
+    }
+
     fn inputs(&self) -> usize {
         self.inputs
     }
 
     fn outputs(&self) -> usize {
         self.bias.len()
+    }
+
+    fn is_dense(&self) -> bool {
+        true
     }
 
     fn rows(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Gradient descent by one reverse sweep: back-propagation, lifted or centred, in any metric of the parameters.
 
-use super::{Batch, Network, Rule, Step, Trainer, sweep};
+use super::{Batch, Network, Rule, Step, Trainer, fused::Fused, sweep};
 use crate::training::optimiser::Moments;
 use crate::training::{Descent, Metric};
 use crate::{Error, Result};
@@ -10,6 +10,8 @@ pub struct GradientDescent {
     rule: Rule<f32>,
     descent: Descent,
     moments: Moments,
+    /// For networks of dense layers.
+    fused: Option<Fused>,
 }
 
 impl GradientDescent {
@@ -26,26 +28,40 @@ impl GradientDescent {
                 ));
             }
         };
-        if let Rule::Lifted { mu } | Rule::Centred { mu } = rule {
-            refuse!(!(mu.is_finite() && mu > 0.0) => "mu is {mu}, but it must be above zero");
-        }
+        rule.check()?;
         // Weights first, then biases, so that the first blocks are matrices.
         let blocks = network.blocks().into_iter().map(<[f32]>::len);
-        Ok(Self { rule, descent, moments: Moments::new(blocks, matrices.into_iter()) })
+        // In a basis of its own, a gradient is needed as a whole.
+        let fused = if matrices.is_empty() { Fused::new(network) } else { None };
+        Ok(Self { rule, descent, moments: Moments::new(blocks, matrices.into_iter()), fused })
+    }
+
+    /// Goes on by another rule: for a weight of the loss that falls, say. Fails when its weight is not above zero.
+    pub fn set_rule(&mut self, rule: Rule<f32>) -> Result<()> {
+        rule.check()?;
+        self.rule = rule;
+        Ok(())
     }
 }
 
 impl Trainer<f32> for GradientDescent {
     fn step(&mut self, network: &mut Network<f32>, batch: Batch<'_, f32>, progress: f64) -> Result<Step> {
-        let (losses, gradients) = sweep(network, self.rule, batch.z, batch.x)?;
-        let count = losses.len() as f64;
+        let count = batch.z.samples() as f64;
         let Descent { metric, momentum, beta2, rate } = self.descent;
-        let squares = (metric != Metric::Euclidean).then_some(beta2);
+        let betas = (momentum, (metric != Metric::Euclidean).then_some(beta2));
+        let (rate, mean) = (rate.at(progress) as f32, |losses: &[f64]| losses.iter().sum::<f64>() / count);
+        if let Some(fused) = &mut self.fused {
+            network.check(batch.z, batch.x)?;
+            let scale = (1.0 / (f64::from(self.rule.loss_weight()) * count)) as f32;
+            let update = self.moments.next(scale, rate, betas);
+            let losses = fused.step(network, self.rule, batch, &mut self.moments, update);
+            return Ok(Step { loss: mean(losses), ..Step::default() });
+        }
+        let (losses, gradients) = sweep(network, self.rule, batch.z, batch.x)?;
         let depth = gradients.iter().map(Vec::len).max().unwrap_or(0);
         let in_order =
             (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
-        let rate = rate.at(progress) as f32;
-        self.moments.descend(network.blocks_mut(), in_order, count.recip() as f32, rate, (momentum, squares));
-        Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
+        self.moments.descend(network.blocks_mut(), in_order, count.recip() as f32, rate, betas);
+        Ok(Step { loss: mean(&losses), ..Step::default() })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Rows;
 use super::affine::Affine;
+use super::kind::{Kind, Shape};
 use crate::operator::{Convolution, Filters, LinearOperator};
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -81,6 +82,11 @@ impl<T: Real> Affine<T> for DualStep<T> {
     fn describe(&self) -> String {
         let (j, k) = (self.filters.features(), self.filters.size());
         format!("dual step, {j} features, {k}x{k}")
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        let (filters, tau) = (Shape::of(&self.filters), self.tau.to_double());
+        Some(Kind::DualStep { filters, size: self.size, tau, first: self.first.is_some() })
     }
 
     fn inputs(&self) -> usize {
@@ -171,6 +177,10 @@ impl<T: Real> Synthesis<T> {
 impl<T: Real> Affine<T> for Synthesis<T> {
     fn describe(&self) -> String {
         format!("estimate from {} features", self.filters.features())
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        Some(Kind::Synthesis { filters: Shape::of(&self.filters), size: self.size })
     }
 
     fn inputs(&self) -> usize {

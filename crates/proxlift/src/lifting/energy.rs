@@ -15,6 +15,7 @@
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
 use super::{Network, Pass, Penalty, Rows};
+use crate::prox::Prox;
 use crate::{Real, Result};
 use rayon::prelude::*;
 
@@ -27,6 +28,8 @@ pub struct Lifted<'a, T> {
     pub(super) x: &'a Rows<T>,
     /// What holds `u` to the activations.
     pub(super) penalty: Penalty,
+    /// The weights of the penalties, `lambda_k`; all 1 where there are none.
+    weights: Vec<f64>,
     /// `u`, which may be moved, and `v`, which follows from it.
     pub pass: Pass<T>,
 }
@@ -35,20 +38,31 @@ impl<'a, T: Real> Lifted<'a, T> {
     /// Anchored at the forward pass, where all penalties vanish. Fails when the samples do not fit the network.
     pub fn new(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>) -> Result<Self> {
         network.check(z, x)?;
-        Ok(Self { z, x, penalty: Penalty::Bregman, pass: network.forward(z) })
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: network.forward(z) })
     }
 
     /// The same with these `u`.
     pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
         let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
-        Ok(Self { z, x, penalty: Penalty::Bregman, pass: Pass { v, u } })
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: Pass { v, u } })
     }
 
     /// The same with another penalty.
     #[must_use]
     pub fn with_penalty(self, penalty: Penalty) -> Self {
         Self { penalty, ..self }
+    }
+
+    /// The same with weights `lambda_k` of the penalties, as Fenchel lifted networks have them.
+    #[must_use]
+    pub fn with_weights(self, weights: Vec<f64>) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// `lambda_k`.
+    pub fn weight(&self, k: usize) -> f64 {
+        self.weights.get(k).copied().unwrap_or(1.0)
     }
 
     /// `K`, the number of activations.
@@ -74,7 +88,9 @@ impl<'a, T: Real> Lifted<'a, T> {
             let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
             return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
         }
-        self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k])
+        let mut values = self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k]);
+        values.iter_mut().for_each(|value| *value *= self.weight(k));
+        values
     }
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
@@ -87,7 +103,10 @@ impl<'a, T: Real> Lifted<'a, T> {
         if k == self.depth() {
             return output_error(network, self.pass.output(), self.x, mu);
         }
-        self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k])
+        let mut d = self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k]);
+        let weight = T::of(self.weight(k));
+        d.data_mut().iter_mut().for_each(|d| *d *= weight);
+        d
     }
 
     /// `df/dtheta_k`, summed over the batch.
@@ -100,7 +119,10 @@ impl<'a, T: Real> Lifted<'a, T> {
     pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
         let mut back = self.pass.u[k].zeros_like();
         network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut back);
-        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| back + own);
+        let weight = T::of(self.weight(k));
+        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| {
+            back + weight * own
+        });
         back
     }
 }
@@ -117,6 +139,9 @@ pub(super) fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &
 pub enum Rule<T> {
     /// Back-propagation: the tangent, `d = s'(v) back`.
     Backprop,
+    /// As if there were no activation, `d = back`: the straight-through estimator (Bengio, Leonard and Courville 2013), which
+    /// networks with flat activations are trained by elsewhere.
+    StraightThrough,
     /// Lifted Bregman with `u` anchored: the secant, `d = s(v) - s(v - back)`, with the loss weighted by `mu`.
     Lifted {
         /// The weight of the loss.
@@ -129,6 +154,43 @@ pub enum Rule<T> {
     },
 }
 
+impl<T: Real> Rule<T> {
+    /// The weight of the loss.
+    pub(super) fn loss_weight(self) -> T {
+        match self {
+            Self::Backprop | Self::StraightThrough => T::one(),
+            Self::Lifted { mu } | Self::Centred { mu } => mu,
+        }
+    }
+
+    /// Checks that the weight of the loss is one.
+    pub(super) fn check(self) -> Result<()> {
+        let mu = self.loss_weight();
+        refuse!(!(mu.is_finite() && mu > T::zero()) => "mu is {mu}, but it must be above zero");
+        Ok(())
+    }
+
+    /// `d` of a sample from what comes `back` to its `u = s(v)`, which is overwritten.
+    pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
+        match self {
+            Self::Backprop => prox.pullback(T::one(), v, back, d),
+            Self::StraightThrough => d.copy_from_slice(back),
+            Self::Lifted { .. } => {
+                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v - back);
+                prox.prox_in_place(T::one(), d);
+                d.iter_mut().zip(u).for_each(|(d, &u)| *d = u - *d);
+            }
+            Self::Centred { .. } => {
+                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v + back);
+                prox.prox_in_place(T::one(), d);
+                back.iter_mut().zip(v).for_each(|(back, &v)| *back = v - *back);
+                prox.prox_in_place(T::one(), back);
+                d.iter_mut().zip(&*back).for_each(|(above, &below)| *above = T::of(0.5) * (*above - below));
+            }
+        }
+    }
+}
+
 /// The loss of each sample, and the gradients of one reverse sweep from the forward pass, divided by the weight of the loss.
 pub fn sweep<T: Real>(
     network: &Network<T>,
@@ -138,10 +200,7 @@ pub fn sweep<T: Real>(
 ) -> Result<(Vec<f64>, Gradients<T>)> {
     network.check(z, x)?;
     let pass = network.forward(z);
-    let mu = match rule {
-        Rule::Backprop => T::one(),
-        Rule::Lifted { mu } | Rule::Centred { mu } => mu,
-    };
+    let mu = rule.loss_weight();
     let pairs = pass.output().par_rows().zip(x.par_rows());
     let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
     let depth = network.activations().len();
@@ -152,7 +211,7 @@ pub fn sweep<T: Real>(
         if k > 0 {
             let mut back = pass.u[k - 1].zeros_like();
             network.layers()[k].adjoint(&d, &mut back);
-            d = through(network, k - 1, rule, &pass, &back);
+            d = through(network, k - 1, rule, (&pass.v[k - 1], &pass.u[k - 1]), back);
         }
     }
     gradients.reverse();
@@ -161,30 +220,17 @@ pub fn sweep<T: Real>(
     Ok((losses, gradients))
 }
 
-fn through<T: Real>(
+/// `d_k` from what comes `back` to `u_k`, for a batch.
+pub(super) fn through<T: Real>(
     network: &Network<T>,
     k: usize,
     rule: Rule<T>,
-    pass: &Pass<T>,
-    back: &Rows<T>,
+    (v, u): (&Rows<T>, &Rows<T>),
+    mut back: Rows<T>,
 ) -> Rows<T> {
-    let (v, u) = (&pass.v[k], &pass.u[k]);
-    let moved = |sign: T| {
-        let mut moved = v.clone();
-        moved.zip(back, |v, back| v + sign * back);
-        network.activate(k, &moved)
-    };
-    match rule {
-        Rule::Backprop => network.slope(k, v, back),
-        Rule::Lifted { .. } => {
-            let mut d = moved(-T::one());
-            d.zip(u, |then, now| now - then);
-            d
-        }
-        Rule::Centred { .. } => {
-            let mut d = moved(T::one());
-            d.zip(&moved(-T::one()), |above, below| T::of(0.5) * (above - below));
-            d
-        }
-    }
+    let (mut d, prox) = (back.zeros_like(), network.activations()[k].prox());
+    let values = v.par_rows().zip(u.par_rows());
+    let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
+    rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
+    d
 }

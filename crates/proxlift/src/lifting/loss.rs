@@ -4,7 +4,9 @@
 //! is `grad h(o) - x`.
 
 use super::Rows;
+use crate::real::{any, dot, sum2};
 use crate::{Real, Result, named::named};
+use rayon::prelude::*;
 
 named! {
     /// A loss.
@@ -22,45 +24,56 @@ named! {
 impl Loss {
     /// The loss of a sample.
     pub fn value<T: Real>(self, output: &[T], x: &[T]) -> f64 {
-        let pairs = output.iter().zip(x).map(|(o, x)| (o.to_double(), x.to_double()));
         match self {
-            Self::Squared => 0.5 * pairs.map(|(o, x)| (o - x).powi(2)).sum::<f64>(),
-            Self::Logistic => pairs.map(|(o, x)| o.max(0.0) + (-o.abs()).exp().ln_1p() - x * o).sum(),
+            Self::Squared => 0.5 * sum2(output, x, |o, x| (o.to_double() - x.to_double()).powi(2)),
+            Self::Logistic => sum2(output, x, |o, x| {
+                let (o, x) = (o.to_double(), x.to_double());
+                o.max(0.0) + (-o.abs()).exp().ln_1p() - x * o
+            }),
             Self::Softmax => {
                 let most = output.iter().fold(f64::NEG_INFINITY, |most, o| most.max(o.to_double()));
                 let sum: f64 = output.iter().map(|o| (o.to_double() - most).exp()).sum();
-                most + sum.ln() - pairs.map(|(o, x)| o * x).sum::<f64>()
+                most + sum.ln() - dot(output, x)
             }
         }
     }
 
     /// `out = grad h(o) - x`, for a batch.
     pub fn gradient<T: Real>(self, output: &Rows<T>, x: &Rows<T>, out: &mut Rows<T>) {
-        let width = output.width();
-        out.data_mut().copy_from_slice(output.data());
+        let rows = out.par_rows_mut().zip(output.par_rows()).zip(x.par_rows());
+        rows.for_each(|((out, output), x)| self.gradient_of_sample(output, x, out));
+    }
+
+    /// The same for a sample.
+    pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
+        let triples = out.iter_mut().zip(output).zip(x);
         match self {
-            Self::Squared => {}
+            Self::Squared => triples.for_each(|((out, &o), &x)| *out = o - x),
             Self::Logistic => {
-                out.data_mut().iter_mut().for_each(|o| *o = T::of(1.0 / (1.0 + (-o.to_double()).exp())));
+                triples.for_each(|((out, o), &x)| *out = T::of(1.0 / (1.0 + (-o.to_double()).exp())) - x);
             }
-            Self::Softmax => out.data_mut().chunks_exact_mut(width).for_each(softmax),
+            Self::Softmax => {
+                out.copy_from_slice(output);
+                softmax(out);
+                out.iter_mut().zip(x).for_each(|(out, &x)| *out -= x);
+            }
         }
-        out.zip(x, |o, x| o - x);
     }
 
     /// Refuses what no sample should become.
     pub fn check<T: Real>(self, x: &Rows<T>) -> Result<()> {
-        let bad = |v: &T| !(v.to_double() >= -1e-6 && v.to_double() <= 1.0 + 1e-6);
+        let (least, most) = (T::of(-1e-6), T::of(1.0 + 1e-6));
+        let bad = |v: T| !(v >= least && v <= most);
         match self {
             Self::Squared => {
-                refuse!(x.data().iter().any(|v| !v.is_finite()) => "a target is not a finite number")
+                refuse!(any(x.data(), |v| !v.is_finite()) => "a target is not a finite number")
             }
             Self::Logistic => {
-                refuse!(x.data().iter().any(bad) => "a target of the logistic loss is not between 0 and 1");
+                refuse!(any(x.data(), bad) => "a target of the logistic loss is not between 0 and 1");
             }
             Self::Softmax => {
                 let sum = |row: &[T]| row.iter().map(|v| v.to_double()).sum::<f64>();
-                refuse!(x.data().iter().any(bad) || x.rows().any(|row| (sum(row) - 1.0).abs() > 1e-4) =>
+                refuse!(any(x.data(), bad) || x.rows().any(|row| (sum(row) - 1.0).abs() > 1e-4) =>
                     "a target of the softmax loss is no probability: its numbers must not be negative and sum to 1");
             }
         }

@@ -2,6 +2,7 @@
 
 use super::{Affine, Loss, Rows};
 use crate::network::Activation;
+use crate::real::any;
 use crate::{Real, Result};
 use rayon::prelude::*;
 
@@ -54,6 +55,37 @@ impl<T: Real> Network<T> {
     #[allow(clippy::new_ret_no_self)]
     pub fn new(loss: Loss) -> Builder<T> {
         Builder { layers: Vec::new(), activations: Vec::new(), loss }
+    }
+
+    /// The network of these parts.
+    /// Fails when there is no activation, sizes do not chain, or an activation is no prox or does not fit its map.
+    pub(super) fn assemble(
+        layers: Vec<Box<dyn Affine<T>>>,
+        activations: Vec<Activation<T>>,
+        loss: Loss,
+    ) -> Result<Self> {
+        refuse!(activations.is_empty() => "a network needs a layer with an activation before its output");
+        refuse!(layers.len() != activations.len() + 1 =>
+            "{} layers have {} activations between them", layers.len(), activations.len());
+        for (k, pair) in layers.windows(2).enumerate() {
+            let (given, taken) = (pair[0].outputs(), pair[1].inputs());
+            refuse!(given != taken => "layer {k} gives {given} numbers, but layer {} takes {taken}", k + 1);
+        }
+        for (k, layer) in layers.iter().enumerate() {
+            let (sees, z) = (layer.skips(), layers[0].inputs());
+            refuse!(sees.is_some_and(|sees| sees != z) =>
+                "layer {k} sees an input of {} numbers, but the network takes {z}", sees.unwrap_or(0));
+        }
+        for (k, (activation, layer)) in activations.iter().zip(&layers).enumerate() {
+            activation.prox().validate()?;
+            refuse!(activation.steepest() > T::of(1.0 + 1e-6) =>
+                "the activation of layer {k} has a slope of {}, but what is steeper than 1 is no prox: project it",
+                activation.steepest());
+            let planes = activation.prox().planes().unwrap_or(1);
+            refuse!(!layer.outputs().is_multiple_of(planes) =>
+                "layer {k} gives {} numbers, which are not {planes} planes for its activation", layer.outputs());
+        }
+        Ok(Network { layers, activations, loss })
     }
 
     /// The affine maps `F_0..F_K`.
@@ -149,7 +181,7 @@ impl<T: Real> Network<T> {
         refuse!(z.width() != inputs || x.width() != outputs =>
             "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
         refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
-        refuse!(z.data().iter().any(|v| !v.is_finite()) => "a sample holds a number that is not finite");
+        refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
 }
@@ -181,23 +213,6 @@ impl<T: Real> Builder<T> {
     /// Fails when there is no layer before it, sizes do not chain, or an activation does not fit its map.
     pub fn output(mut self, map: impl Affine<T> + 'static) -> Result<Network<T>> {
         self.layers.push(Box::new(map));
-        let Self { layers, activations, loss } = self;
-        refuse!(activations.is_empty() => "a network needs a layer with an activation before its output");
-        for (k, pair) in layers.windows(2).enumerate() {
-            let (given, taken) = (pair[0].outputs(), pair[1].inputs());
-            refuse!(given != taken => "layer {k} gives {given} numbers, but layer {} takes {taken}", k + 1);
-        }
-        for (k, layer) in layers.iter().enumerate() {
-            let (sees, z) = (layer.skips(), layers[0].inputs());
-            refuse!(sees.is_some_and(|sees| sees != z) =>
-                "layer {k} sees an input of {} numbers, but the network takes {z}", sees.unwrap_or(0));
-        }
-        for (k, (activation, layer)) in activations.iter().zip(&layers).enumerate() {
-            activation.prox().validate()?;
-            let planes = activation.prox().planes().unwrap_or(1);
-            refuse!(!layer.outputs().is_multiple_of(planes) =>
-                "layer {k} gives {} numbers, which are not {planes} planes for its activation", layer.outputs());
-        }
-        Ok(Network { layers, activations, loss })
+        Network::assemble(self.layers, self.activations, self.loss)
     }
 }

@@ -14,6 +14,8 @@ pub enum Numbers<'a> {
     Single(&'a [f32]),
     /// One in double precision.
     Double(f64),
+    /// In double precision.
+    Doubles(&'a [f64]),
 }
 
 impl Numbers<'_> {
@@ -21,12 +23,14 @@ impl Numbers<'_> {
         match self {
             Self::Single(values) => size_of_val(*values),
             Self::Double(value) => size_of_val(value),
+            Self::Doubles(values) => size_of_val(*values),
         }
     }
 
     fn write(&self, to: &mut impl Write) -> std::io::Result<()> {
         match self {
             Self::Double(value) => to.write_all(&value.to_le_bytes()),
+            Self::Doubles(values) => values.iter().try_for_each(|v| to.write_all(&v.to_le_bytes())),
             Self::Single(values) if cfg!(target_endian = "little") => {
                 to.write_all(bytemuck::cast_slice(values))
             }
@@ -37,6 +41,10 @@ impl Numbers<'_> {
 
 pub(crate) fn singles(view: &TensorView<'_>) -> Vec<f32> {
     view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+pub(crate) fn doubles(view: &TensorView<'_>) -> Vec<f64> {
+    view.data().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
 }
 
 /// Text in the header of a file.

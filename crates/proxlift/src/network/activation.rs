@@ -4,7 +4,9 @@
 //! are [`PiecewiseLinear`]; every other prox can stand in their place. A prox becomes an activation by one line in
 //! `activations!` below.
 
-use crate::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, SoftThreshold};
+use crate::prox::{
+    BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Prox, Relu, Sigmoid, Simplex, SoftThreshold, Softmax,
+};
 use crate::{Real, Result, field::Field};
 use rayon::prelude::*;
 
@@ -52,6 +54,12 @@ activations! {
     GroupL2(GroupL2<T>),
     /// The positive part.
     Relu(Relu),
+    /// The projection on the simplex, across the features of each pixel.
+    Simplex(Simplex<T>),
+    /// Softmax, across the features of each pixel.
+    Softmax(Softmax<T>),
+    /// The logistic function.
+    Sigmoid(Sigmoid<T>),
     /// None.
     Identity(Identity),
 }

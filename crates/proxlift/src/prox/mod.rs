@@ -17,8 +17,12 @@ mod identity;
 mod l2_ball;
 mod piecewise_gradient;
 mod piecewise_linear;
+mod place;
 mod relu;
+mod sigmoid;
+mod simplex;
 mod soft_threshold;
+mod softmax;
 mod threshold;
 
 pub use box_clip::BoxClip;
@@ -28,7 +32,10 @@ pub use l2_ball::L2Ball;
 pub use piecewise_gradient::PiecewiseGradient;
 pub use piecewise_linear::PiecewiseLinear;
 pub use relu::Relu;
+pub use sigmoid::Sigmoid;
+pub use simplex::Simplex;
 pub use soft_threshold::SoftThreshold;
+pub use softmax::Softmax;
 
 use crate::real::{dot, norm_squared, sum2, sum3};
 use crate::{Real, Result};

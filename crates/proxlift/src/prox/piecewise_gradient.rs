@@ -12,6 +12,13 @@ pub struct PiecewiseGradient<T> {
     pub slopes: Vec<T>,
 }
 
+impl<T: Real> PiecewiseGradient<T> {
+    /// `g <- factor g`.
+    pub fn scale(&mut self, factor: T) {
+        self.knots.iter_mut().chain(&mut self.slopes).for_each(|g| *g *= factor);
+    }
+}
+
 impl<T: Real> PiecewiseLinear<T> {
     /// A zero gradient.
     pub fn zero_gradient(&self) -> PiecewiseGradient<T> {

@@ -55,7 +55,7 @@ impl<T: Real> PiecewiseLinear<T> {
 
     fn check(&self) -> Result<()> {
         let (m, features) = (self.pieces, self.features());
-        refuse!(m == 0 || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features =>
+        refuse!(m == 0 || m > self.knots.len() || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features =>
             "the knots and slopes of an activation do not fit each other");
         refuse!(self.knots.iter().any(|l| !(l.is_finite() && *l >= T::zero())) =>
             "a threshold lambda is negative or not a number");

@@ -1,11 +1,13 @@
 //! Gradient training: one fused pass over a mini-batch, then a step of all parameters at once.
 //!
-//! The trainer is the same for both rules of the reverse pass ([`ReverseRule`]), so that they differ in nothing else:
+//! The trainer is the same for all rules of the reverse pass ([`ReverseRule`]), so that they differ in nothing else:
 //!
 //! - **back-propagation** carries `d_k = s'(v_k) back_k`, the tangent of the activation;
 //! - **lifted Bregman**, anchored, carries `d_k = s(v_k) - s(v_k - back_k)`, its secant: every `u_k` goes to the exact
 //!   minimiser of its linearised block in one reverse sweep. As `mu -> 0` the secant becomes the tangent, and the rule
-//!   back-propagation.
+//!   back-propagation;
+//! - **centred**, it carries `d_k = (s(v_k + back_k) - s(v_k - back_k)) / 2`, which sees a kink on either side of
+//!   `v_k`, from half as much.
 
 use super::{Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, Trainer};
 use crate::Result;
@@ -19,12 +21,14 @@ pub enum Rule {
     Backprop,
     /// Lifted Bregman, anchored at the forward pass.
     Lifted(Mu),
+    /// The same with centred secants.
+    Centred(Mu),
 }
 
 impl Rule {
     /// Checks that its numbers are in range.
     pub fn validate(self) -> Result<()> {
-        if let Self::Lifted(mu) = self { mu.validate() } else { Ok(()) }
+        if let Self::Lifted(mu) | Self::Centred(mu) = self { mu.validate() } else { Ok(()) }
     }
 }
 
@@ -107,6 +111,7 @@ impl Trainer for GradientDescent {
         let rule = match self.rule {
             Rule::Backprop => "back-propagation".to_string(),
             Rule::Lifted(mu) => format!("lifted Bregman, {mu}, u anchored, reverse sweep"),
+            Rule::Centred(mu) => format!("lifted Bregman, centred, {mu}, u anchored, reverse sweep"),
         };
         format!("{rule}, {}{}", self.descent, self.constraint)
     }
@@ -130,6 +135,7 @@ impl Trainer for GradientDescent {
         let rule = match self.rule {
             Rule::Backprop => ReverseRule::Backprop,
             Rule::Lifted(mu) => ReverseRule::Lifted { mu: mu.at(progress) },
+            Rule::Centred(mu) => ReverseRule::Centred { mu: mu.at(progress) },
         };
         engine.training_pass(network, rule, &batch.z, &batch.x, &mut gradients)?;
         self.constraint.tie(&mut gradients);

@@ -30,7 +30,8 @@ pub use options::{Auxiliary, BlockOrder, Options, ThetaSteps, UStep};
 pub use rate_search::{Trial, best_trial, search_rates};
 pub use session::{Ended, Session};
 pub use setup::{
-    Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Setting, Settings, Start, StepRule,
+    Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Secant, Setting, Settings, Start,
+    StepRule,
 };
 pub use trainer::{Batch, Report, Snapshot, Trainer};
 pub use validation::{Validation, ValidationScores};

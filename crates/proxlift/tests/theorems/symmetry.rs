@@ -106,7 +106,7 @@ fn turns_with_its_picture<T: Real>(
 fn turned_pictures_and_filters_give_the_turned_result_and_turned_gradients() {
     for net in shapes().into_iter().flat_map(family) {
         let pair = (&images(&net, 1), &images(&net, 2));
-        let rules = [ReverseRule::Backprop, ReverseRule::Lifted { mu: MU }];
+        let rules = [ReverseRule::Backprop, ReverseRule::Lifted { mu: MU }, ReverseRule::Centred { mu: MU }];
         turns_with_its_picture(&Reference, &net, pair, &rules, 1e-11);
     }
 }

@@ -6,7 +6,9 @@ use crate::image::Channels;
 use crate::model::{BuiltIn, Model, Provenance};
 use crate::named::Named;
 use crate::network::{Activation, Architecture, Network, Unrolling};
-use crate::prox::{BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, SoftThreshold};
+use crate::prox::{
+    BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, Sigmoid, Simplex, SoftThreshold, Softmax,
+};
 use prost::Message;
 use std::collections::HashSet;
 
@@ -130,7 +132,9 @@ fn every_graph_is_well_formed() {
         }
     }
     let thresholds = vec![0.1, 0.2, 0.3, 0.1, 0.2, 0.3];
-    let activations: [Activation<f32>; 9] = [
+    let mut scaled = Activation::from(Softmax::new(SIZES.features).unwrap());
+    scaled.scale(0.3);
+    let activations: [Activation<f32>; 13] = [
         clip(),
         Activation::clip(thresholds.clone()),
         learned(),
@@ -139,6 +143,10 @@ fn every_graph_is_well_formed() {
         L2Ball::new(SIZES.features, 2, vec![0.1, 0.0, 0.2]).unwrap().into(),
         GroupL2::new(SIZES.features, 3, vec![0.1]).unwrap().into(),
         Relu.into(),
+        Simplex::new(SIZES.features).unwrap().into(),
+        Softmax::new(SIZES.features).unwrap().into(),
+        scaled,
+        Sigmoid::default().into(),
         Identity.into(),
     ];
     for activation in activations {

@@ -18,17 +18,34 @@ impl ActivationSums<'_> {
     /// and that of `(|.| - l)_+` is `|v - p| - |w - q|`.
     #[inline(always)]
     pub fn lifted<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
-        let w = v - back;
+        self.difference(simd, s, j, [v, v - back, back], S::f32s::splat(simd, 1.0));
+    }
+
+    /// Adds half of `dq*(v + back) - dq*(v - back)`, likewise.
+    #[inline(always)]
+    pub fn centred<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
+        self.difference(simd, s, j, [v + back, v - back, back + back], S::f32s::splat(simd, 0.5));
+    }
+
+    #[inline(always)]
+    fn difference<S: Simd>(
+        &mut self,
+        simd: S,
+        s: &PackedActivation,
+        j: usize,
+        [v, w, back]: [S::f32s; 3],
+        weight: S::f32s,
+    ) {
         let both = v + w;
         let sums = &mut self.sums[j * s.stride() * LANES..][..s.stride() * LANES];
-        add(simd, &mut sums[..LANES], back * both);
+        add(simd, &mut sums[..LANES], weight * back * both);
         for (sums, &[_, l]) in sums[LANES..].chunks_exact_mut(2 * LANES).zip(s.feature(j).1) {
             let l = S::f32s::splat(simd, l);
             let (p, q) = (v.min(l).max(-l), w.min(l).max(-l));
             let (moved, sum) = (p - q, p + q);
             let (by_clip, by_knot) = sums.split_at_mut(LANES);
-            add(simd, by_clip, moved.mul_add(both - sum, sum * back));
-            add(simd, by_knot, (v - p).abs() - (w - q).abs());
+            add(simd, by_clip, weight * moved.mul_add(both - sum, sum * back));
+            add(simd, by_knot, weight * ((v - p).abs() - (w - q).abs()));
         }
     }
 

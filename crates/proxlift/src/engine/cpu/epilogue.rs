@@ -210,6 +210,10 @@ unsafe impl Epilogue for ClipBackward<'_> {
                             let [[now, then]] = self.clip.apply(simd, row, [[v, v - back]]);
                             now - then
                         }
+                        ReverseRule::Centred { .. } => {
+                            let [[above, below]] = self.clip.apply(simd, row, [[v + back, v - back]]);
+                            (above - below) * S::f32s::splat(simd, 0.5)
+                        }
                     };
                     store::<S>(d, self.d, at);
                 }

@@ -144,6 +144,7 @@ impl Backward<'_, '_> {
             match self.rule {
                 ReverseRule::Backprop => sums.backprop(simd, self.activation, row, v, back),
                 ReverseRule::Lifted { .. } => sums.lifted(simd, self.activation, row, v, back),
+                ReverseRule::Centred { .. } => sums.centred(simd, self.activation, row, v, back),
             }
         }
         let d = match self.rule {
@@ -151,6 +152,10 @@ impl Backward<'_, '_> {
             ReverseRule::Lifted { .. } => {
                 let [[now, then]] = self.activation.apply(simd, row, [[v, v - back]]);
                 now - then
+            }
+            ReverseRule::Centred { .. } => {
+                let [[above, below]] = self.activation.apply(simd, row, [[v + back, v - back]]);
+                (above - below) * S::f32s::splat(simd, 0.5)
             }
         };
         // SAFETY: the caller's promise.

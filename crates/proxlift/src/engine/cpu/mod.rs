@@ -8,6 +8,7 @@ mod activation_sums;
 mod bregman;
 mod combine;
 mod correlate;
+pub mod dense;
 mod epilogue;
 mod image_step;
 mod inertia;

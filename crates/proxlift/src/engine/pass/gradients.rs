@@ -25,7 +25,8 @@ pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
     }
     let mut carried = Carried::new(network, &pass);
     let moved = pass.u[0].zeros_like();
-    let mut collect = Collect { engine, network, rule, gradients, moved };
+    let opposite = moved.clone();
+    let mut collect = Collect { engine, network, rule, gradients, moved, opposite };
     reverse(engine, network, &pass, (-rule.loss_weight(), &e), &mut carried, &mut collect);
     Ok(())
 }
@@ -63,6 +64,8 @@ struct Collect<'a, T: Real, E: ?Sized> {
     gradients: &'a mut Gradients<T>,
     /// `v_k - back_k`.
     moved: Field<T>,
+    /// `v_k + back_k`, then `s` of it: for centred secants.
+    opposite: Field<T>,
 }
 
 impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
@@ -80,6 +83,22 @@ impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
                 self.engine.activate(layer, &self.moved, d);
                 d.zip(&pass.u[k], |then, now| now - then);
                 learned.into_iter().for_each(|(s, gradient)| s.add_gradients(v, &self.moved, gradient));
+            }
+            ReverseRule::Centred { .. } => {
+                let (below, above) = (&mut self.moved, &mut self.opposite);
+                below.copy_from(v);
+                below.zip(back, |v, back| v - back);
+                above.copy_from(v);
+                above.zip(back, |v, back| v + back);
+                if let Some((s, gradient)) = learned {
+                    // Nothing else was added: every layer is visited once.
+                    s.add_gradients(above, below, gradient);
+                    gradient.scale(T::of(0.5));
+                }
+                self.engine.activate(layer, above, d);
+                above.copy_from(d);
+                self.engine.activate(layer, below, d);
+                d.zip(above, |below, above| T::of(0.5) * (above - below));
             }
         }
     }

@@ -10,7 +10,7 @@
 use super::LEAST;
 use super::graph::{Attribute, Graph};
 use crate::network::Activation;
-use crate::prox::{L2Ball, PiecewiseLinear};
+use crate::prox::{L2Ball, PiecewiseLinear, Simplex};
 
 /// `u_k` from `v_k`.
 pub fn activate(graph: &mut Graph, activation: &Activation<f32>, features: usize, k: usize) -> String {
@@ -32,6 +32,11 @@ pub fn activate(graph: &mut Graph, activation: &Activation<f32>, features: usize
             let projected = project(graph, shrinkage.ball(), features, k, &format!("projected_{k}"));
             graph.node("Sub", &[&v, &projected], &u)
         }
+        Activation::Simplex(simplex) => simplex_projection(graph, simplex, features, k, &u),
+        Activation::Softmax(softmax) => {
+            smooth(graph, ("Softmax", &[Attribute::Int("axis", 1)]), softmax.sum(), k, &u)
+        }
+        Activation::Sigmoid(sigmoid) => smooth(graph, ("Sigmoid", &[]), sigmoid.height(), k, &u),
         Activation::PiecewiseLinear(functions) if functions.is_clip() => {
             clip(graph, (&negative(functions.knots()), functions.knots()), k, &u)
         }
@@ -103,4 +108,44 @@ fn project(graph: &mut Graph, ball: &L2Ball<f32>, features: usize, k: usize, out
     let factors = graph.node("Div", &[&radii, &norms], &format!("group_factors_{k}"));
     let factors = graph.node_with("Conv", &[&factors, &spread], &format!("factors_{k}"), &each);
     graph.node("Mul", &[&v, &factors], out)
+}
+
+/// `c s(v / c)`.
+fn smooth(graph: &mut Graph, (s, how): (&str, &[Attribute<'_>]), c: f32, k: usize, out: &str) -> String {
+    let v = format!("v_{k}");
+    if c == 1.0 {
+        return graph.node_with(s, &[&v], out, how);
+    }
+    let (contrast, least) = (
+        graph.number(&format!("contrast_{k}"), c),
+        graph.number(&format!("least_contrast_{k}"), c.max(LEAST)),
+    );
+    let scaled = graph.node("Div", &[&v, &least], &format!("scaled_{k}"));
+    let unscaled = graph.node_with(s, &[&scaled], &format!("unscaled_{k}"), how);
+    graph.node("Mul", &[&unscaled, &contrast], out)
+}
+
+/// `max(v - nu, 0)`, where `nu` is the largest of all `(v_1 + .. + v_m - c) / m`, with `v` in falling order.
+fn simplex_projection(
+    graph: &mut Graph,
+    simplex: &Simplex<f32>,
+    features: usize,
+    k: usize,
+    out: &str,
+) -> String {
+    let (v, axis) = (format!("v_{k}"), Attribute::Int("axis", 1));
+    let (all, along) =
+        (graph.integers("all_features", &[features as i64]), graph.integer("along_features", 1));
+    let axes = graph.integers("axis_of_features", &[1]);
+    let sum = graph.number(&format!("sum_{k}"), simplex.sum());
+    let counts: Vec<f32> = (1..=features).map(|m| m as f32).collect();
+    let counts = graph.by_feature("counts", &counts);
+    let falling = graph.node_with("TopK", &[&v, &all], &format!("falling_{k}"), &[axis]);
+    graph.0.node.last_mut().into_iter().for_each(|node| node.output.push(format!("order_{k}")));
+    let sums = graph.node("CumSum", &[&falling, &along], &format!("sums_{k}"));
+    let excess = graph.node("Sub", &[&sums, &sum], &format!("excess_{k}"));
+    let levels = graph.node("Div", &[&excess, &counts], &format!("levels_{k}"));
+    let level = graph.node("ReduceMax", &[&levels, &axes], &format!("level_{k}"));
+    let beyond = graph.node("Sub", &[&v, &level], &format!("beyond_{k}"));
+    graph.node("Relu", &[&beyond], out)
 }

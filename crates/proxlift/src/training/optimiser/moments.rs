@@ -1,11 +1,9 @@
 //! Running means of the gradients and of their squares, and the step that they make.
 
 use super::eigenbasis::Eigenbasis;
+use crate::engine::cpu::dense::Update;
 use crate::{Result, training::Snapshot};
 use rayon::prelude::*;
-
-/// What is added to the root of a mean square.
-const EPSILON: f32 = 1e-8;
 
 /// Numbers that a thread takes at once.
 const CHUNK: usize = 1 << 14;
@@ -33,54 +31,53 @@ impl Moments {
         Self { mean: zero.clone(), square: zero, steps: 0.0, bases, step: Vec::new() }
     }
 
-    /// One step of all `parameters` along `scale` times their gradients: along their means with `beta1`, over the root of mean
-    /// squares with `beta2` if there is one (Adam). Blocks without a gradient stay.
+    /// One step of all `parameters` along `scale` times their gradients: along their means with the first of
+    /// `betas`, over the root of mean squares with the second if there is one (Adam). Blocks without a gradient stay.
     pub(crate) fn descend<'a>(
         &mut self,
         parameters: impl IntoIterator<Item = &'a mut [f32]>,
         gradients: impl IntoIterator<Item = &'a [f32]>,
         scale: f32,
         rate: f32,
-        (beta1, beta2): (f32, Option<f32>),
+        betas: (f32, Option<f32>),
     ) {
-        self.steps += 1.0;
-        let unbias = |beta: f32| (1.0 - f64::from(beta).powf(self.steps)) as f32;
-        let (unbias1, unbias2) = (unbias(beta1), beta2.map(unbias));
+        let update = self.next(scale, rate, betas);
         for (k, (weights, gradient)) in parameters.into_iter().zip(gradients).enumerate() {
+            let (mean, square) = (&mut self.mean[k], &mut self.square[k]);
+            let Some(basis) = self.bases.get_mut(k) else {
+                let moments = mean.par_chunks_mut(CHUNK).zip(square.par_chunks_mut(CHUNK));
+                let weights = weights.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK));
+                weights.zip(moments).for_each(|((w, g), (mean, square))| update.apply(w, g, mean, square));
+                continue;
+            };
             let step = &mut self.step;
             step.clear();
             step.extend(gradient.iter().map(|g| scale * g));
-            if let Some(basis) = self.bases.get_mut(k) {
-                basis.observe(step, &mut self.mean[k]);
-                basis.turn(step);
-            }
-            let moments = self.mean[k].par_chunks_mut(CHUNK).zip(self.square[k].par_chunks_mut(CHUNK));
-            step.par_chunks_mut(CHUNK).zip(moments).for_each(|(step, (mean, square))| {
-                let moments = mean.iter_mut().zip(square);
-                match beta2.zip(unbias2) {
-                    None => {
-                        for (g, (mean, _)) in step.iter_mut().zip(moments) {
-                            *mean = beta1 * *mean + *g;
-                            *g = *mean;
-                        }
-                    }
-                    Some((beta2, unbias2)) => {
-                        for (g, (mean, square)) in step.iter_mut().zip(moments) {
-                            *mean = beta1 * *mean + (1.0 - beta1) * *g;
-                            *square = beta2 * *square + (1.0 - beta2) * *g * *g;
-                            *g = (*mean / unbias1) / ((*square / unbias2).sqrt() + EPSILON);
-                        }
-                    }
-                }
-            });
-            if let Some(basis) = self.bases.get_mut(k) {
-                basis.back(step);
-            }
+            basis.observe(step, mean);
+            basis.turn(step);
+            let moments = mean.par_chunks_mut(CHUNK).zip(square.par_chunks_mut(CHUNK));
+            let steps = step.par_chunks_mut(CHUNK);
+            steps.zip(moments).for_each(|(step, (mean, square))| update.step(step, mean, square));
+            basis.back(step);
             let steps = step.par_chunks(CHUNK);
             weights.par_chunks_mut(CHUNK).zip(steps).for_each(|(weights, step)| {
-                weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= rate * step);
+                weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= step);
             });
         }
+    }
+
+    /// The constants of the next step, for those who take it block by block with [`Self::blocks_mut`].
+    pub(crate) fn next(&mut self, scale: f32, rate: f32, betas: (f32, Option<f32>)) -> Update {
+        self.steps += 1.0;
+        Update::new(self.steps, scale, rate, betas)
+    }
+
+    /// The means of all blocks.
+    pub(crate) fn blocks_mut(&mut self) -> impl Iterator<Item = (&mut [f32], &mut [f32])> {
+        self.mean
+            .iter_mut()
+            .zip(&mut self.square)
+            .map(|(mean, square)| (mean.as_mut_slice(), square.as_mut_slice()))
     }
 
     pub(crate) fn save(&self, state: &mut Snapshot) {

@@ -35,6 +35,16 @@ named! {
 }
 
 named! {
+    /// The secant of an activation that lifted Bregman carries errors by.
+    pub enum Secant ("secant") {
+        /// From `v` to where the error moves it.
+        OneSided = "one-sided",
+        /// From as far on the other side.
+        Centred = "centred",
+    }
+}
+
+named! {
     /// A constraint on the filters.
     pub enum FilterConstraint ("constraint on filters") {
         /// None.

@@ -1,6 +1,6 @@
 //! What trains: from settings to a trainer. A new trainer is registered here.
 
-use super::{Algorithm, Settings};
+use super::{Algorithm, Secant, Settings};
 use crate::training::{Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer};
 use crate::{Result, network::Network};
 
@@ -33,6 +33,7 @@ impl Method {
             });
         };
         let rule = match all.trainer.unwrap_or_default() {
+            Algorithm::Lb if all.secant == Some(Secant::Centred) => Rule::Centred(mu),
             Algorithm::Lb => Rule::Lifted(mu),
             Algorithm::Backprop => Rule::Backprop,
         };

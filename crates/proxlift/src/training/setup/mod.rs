@@ -13,7 +13,7 @@ mod relevance;
 mod settings;
 mod start;
 
-pub use choices::{Algorithm, FilterConstraint, Preset, Start, StepRule};
+pub use choices::{Algorithm, FilterConstraint, Preset, Secant, Start, StepRule};
 pub use config::{Config, Grid};
 pub use method::Method;
 pub use settings::{Kind, Setting, Settings};

@@ -1,7 +1,7 @@
 //! Which settings go together: presets are adapted to what is given, and what would do nothing is refused, so that nobody
 //! believes that it did something.
 
-use super::{Algorithm, Preset, Settings, StepRule, settings::LIFTED_BREGMAN};
+use super::{Algorithm, Preset, Secant, Settings, StepRule, settings::LIFTED_BREGMAN};
 use crate::Result;
 use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
 
@@ -52,6 +52,8 @@ pub(super) fn without_useless(mut all: Settings) -> Settings {
         (all.mu, all.mu_schedule, all.u, all.order, all.inner) = (None, None, None, None, None);
         (all.u_step, all.theta_steps) = (None, None);
     }
+    // What a training does by default is not told, so that older ones keep their fingerprint.
+    all.secant = all.secant.filter(|secant| *secant == Secant::Centred);
     if all.rate == Some(StepRule::Backtracking) {
         (all.schedule, all.momentum, all.beta2) = (None, None, None);
     }
@@ -97,6 +99,8 @@ fn has_squares(all: &Settings) -> bool {
 fn check_steps(given: &Settings, all: &Settings, backtracks: bool) -> Result<()> {
     let other_u_step = |than| given.u_step.is_some_and(|step| step != than);
     let simultaneous = all.order == Some(BlockOrder::Simultaneous);
+    refuse!(backtracks && given.secant.is_some() =>
+        "--secant is for steps with a --rate: backtracking minimises E itself");
     if !backtracks {
         refuse!(all.u == Some(Auxiliary::Persistent) =>
             "persistent u is for --rate backtracking: give --u anchored, or leave the rate out");

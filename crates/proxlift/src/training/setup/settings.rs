@@ -2,7 +2,7 @@
 //!
 //! Adding one means adding a field here; front ends build flags and keyword arguments from [`Settings::list`].
 
-use super::{Algorithm, FilterConstraint, Preset, Start, StepRule};
+use super::{Algorithm, FilterConstraint, Preset, Secant, Start, StepRule};
 use crate::dataset::PatchNoise;
 use crate::named::{Name, Named, first_paragraph, from_name};
 use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, ThetaSteps, UStep};
@@ -241,6 +241,8 @@ settings! {
         mu: f64,
         /// Schedule of mu.
         mu_schedule: Schedule,
+        /// With a rate: the secant of the activations [default: one-sided].
+        secant: Secant,
         /// Where the auxiliary variables u start.
         u: Auxiliary,
         /// Order of the blocks.

@@ -1,0 +1,102 @@
+//! Both sweeps, by samples.
+
+use super::{Fused, PADDING};
+use crate::engine::cpu::dense::{Panels, Strided, product};
+use crate::lifting::{Batch, Network, Rule};
+use rayon::prelude::*;
+
+/// The samples of a thread.
+struct Part<'a> {
+    z: &'a [f32],
+    x: &'a [f32],
+    u: &'a mut [f32],
+    v: &'a mut [f32],
+    d: &'a mut [f32],
+    back: &'a mut [f32],
+    losses: &'a mut [f64],
+}
+
+impl Fused {
+    /// The forward sweep, the losses, and the errors `d` of all affine maps.
+    pub(super) fn pass(&mut self, network: &Network<f32>, rule: Rule<f32>, batch: Batch<'_, f32>) {
+        let samples = batch.z.samples();
+        for buffer in [&mut self.u, &mut self.v, &mut self.d, &mut self.back] {
+            buffer.resize(samples);
+        }
+        self.losses.resize(samples, 0.0);
+        let each = samples.div_ceil(rayon::current_num_threads()).max(1);
+        let [mut u, mut v, mut d, mut back] = [&mut self.u, &mut self.v, &mut self.d, &mut self.back]
+            .map(|buffer| std::mem::take(&mut buffer.data));
+        let mut losses = std::mem::take(&mut self.losses);
+        let chunks = (
+            batch.z.data().par_chunks(each * batch.z.width()),
+            batch.x.data().par_chunks(each * batch.x.width()),
+            u.par_chunks_mut(each * self.u.row),
+            v.par_chunks_mut(each * self.v.row),
+            d.par_chunks_mut(each * self.d.row),
+            back.par_chunks_mut(each * self.back.row),
+            losses.par_chunks_mut(each),
+        );
+        chunks.into_par_iter().for_each(|(z, x, u, v, d, back, losses)| {
+            let mut part = Part { z, x, u, v, d, back, losses };
+            self.forward(network, &mut part);
+            self.reverse(network, rule, &mut part);
+        });
+        (self.u.data, self.v.data, self.d.data, self.back.data, self.losses) = (u, v, d, back, losses);
+    }
+
+    fn forward(&self, network: &Network<f32>, part: &mut Part<'_>) {
+        let inputs = self.layers[0].inputs;
+        for (u, z) in part.u.chunks_exact_mut(self.u.row).zip(part.z.chunks_exact(inputs)) {
+            u[..inputs].copy_from_slice(z);
+        }
+        for (k, (layer, affine)) in self.layers.iter().zip(network.layers()).enumerate() {
+            let bias = affine.parameters()[1];
+            for v in part.v.chunks_exact_mut(self.v.row) {
+                v[layer.output..][..layer.outputs].copy_from_slice(bias);
+            }
+            let shape = [part.losses.len(), layer.inputs, layer.outputs.next_multiple_of(PADDING)];
+            let u = Strided { values: &part.u[layer.input..], row: self.u.row, column: 1 };
+            let weights = Panels::packed(self.level, &layer.forward, layer.inputs);
+            product(self.level, shape, u, weights, (&mut part.v[layer.output..], self.v.row), true);
+            if let Some(activation) = network.activations().get(k) {
+                let rows = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact_mut(self.u.row));
+                for (v, u) in rows {
+                    let next = self.layers[k + 1].input;
+                    let (v, u) = (&v[layer.output..][..layer.outputs], &mut u[next..][..layer.outputs]);
+                    activation.prox().prox(1.0, v, u);
+                }
+            }
+        }
+    }
+
+    fn reverse(&self, network: &Network<f32>, rule: Rule<f32>, part: &mut Part<'_>) {
+        let mu = rule.loss_weight();
+        let last = self.layers.len() - 1;
+        let (at, outputs) = (self.layers[last].output, self.layers[last].outputs);
+        let rows = part.v.chunks_exact(self.v.row).zip(part.d.chunks_exact_mut(self.d.row));
+        for (((v, d), x), loss) in rows.zip(part.x.chunks_exact(outputs)).zip(part.losses.iter_mut()) {
+            let (output, d) = (&v[at..][..outputs], &mut d[at..][..outputs]);
+            *loss = network.loss.value(output, x);
+            network.loss.gradient_of_sample(output, x, d);
+            if mu != 1.0 {
+                d.iter_mut().for_each(|d| *d *= mu);
+            }
+        }
+        for k in (1..=last).rev() {
+            let (layer, before) = (&self.layers[k], &self.layers[k - 1]);
+            let shape = [part.losses.len(), layer.outputs, layer.inputs.next_multiple_of(PADDING)];
+            let d = Strided { values: &part.d[layer.output..], row: self.d.row, column: 1 };
+            let weights = layer.weights(self.level, network.layers()[k].parameters()[0]);
+            product(self.level, shape, d, weights, (part.back, self.back.row), false);
+            let prox = network.activations()[k - 1].prox();
+            let rows = part.back.chunks_exact_mut(self.back.row).zip(part.d.chunks_exact_mut(self.d.row));
+            let values = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact(self.u.row));
+            for ((back, d), (v, u)) in rows.zip(values) {
+                let width = layer.inputs;
+                let (v, u) = (&v[before.output..][..width], &u[layer.input..][..width]);
+                rule.through(prox, (v, u), &mut back[..width], &mut d[before.output..][..width]);
+            }
+        }
+    }
+}
