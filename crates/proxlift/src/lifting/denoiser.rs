@@ -32,8 +32,9 @@ impl<T: Real> Network<T> {
         let first = DualStep::first(theta[0].clone(), theta[1].clone(), denoiser.tau[0], size)?;
         let mut chain = Network::new(Loss::Squared).layer(first, denoiser.activation[0].clone());
         for k in 2..theta.len() - 1 {
-            let step = DualStep::new(theta[k].clone(), denoiser.tau[k - 1], size)?;
-            chain = chain.layer(step, denoiser.activation[k - 1].clone());
+            let layer = denoiser.layer(k);
+            let step = DualStep::new(layer.theta.clone(), layer.tau, size)?;
+            chain = chain.layer(step, layer.activation.clone());
         }
         chain.output(Synthesis::new(denoiser.last().clone(), size)?)
     }

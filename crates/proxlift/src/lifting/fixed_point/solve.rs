@@ -1,0 +1,120 @@
+//! The forward pass: layers until nothing moves.
+//!
+//! With inertia, `y_k = u_k + beta_k (u_k - u_{k-1})` goes through the layer in place of `u_k`, and each sample starts again
+//! without inertia when its own points the wrong way, `<y_k - u_{k+1}, u_{k+1} - u_k> > 0`.
+//!
+//! B. O'Donoghue, E. Candes, "Adaptive restart for accelerated gradient schemes", 2015.
+
+use super::{FixedPoint, FixedPointParams};
+use crate::real::{norm_squared, sum2, sum3};
+use crate::{Real, Result, engine::Engine, field::Field, named::named};
+
+named! {
+    /// How the iteration is sped up.
+    pub enum Acceleration ("acceleration") {
+        /// Not at all: for steps below `2 / ||L||^2`.
+        None = "none",
+        /// By inertia with restarts: for steps of at most `1 / ||L||^2`.
+        Nesterov = "nesterov",
+    }
+}
+
+/// The fixed points of a batch.
+#[derive(Clone, Debug)]
+pub struct Solution<T: Real> {
+    /// `u*`, as near as the tolerance asks.
+    pub u: Field<T>,
+    /// `v = u - tau L (L* u - z)`.
+    pub v: Field<T>,
+    /// `r = L* u - z`, which is `-x^`.
+    pub r: Field<T>,
+    /// Layers that the slowest sample took.
+    pub iterations: usize,
+    /// `||s(v) - u|| / ||s(v)||` of each sample at the last iterate.
+    pub residuals: Vec<f64>,
+    /// Samples that did not reach the tolerance.
+    pub unsolved: usize,
+}
+
+impl<T: Real> Solution<T> {
+    /// Whether all samples reached the tolerance.
+    pub fn converged(&self) -> bool {
+        self.unsolved == 0
+    }
+
+    /// `x^ = z - L* u*`.
+    pub fn output(&self) -> Field<T> {
+        let mut x = self.r.clone();
+        x.map(|r| -r);
+        x
+    }
+}
+
+impl<T: Real> FixedPoint<T> {
+    /// The fixed points for the images `z`, from `start` or from zero.
+    /// Fails when the images or the start do not fit, a parameter is out of range, or the iterates are not finite.
+    pub fn solve(
+        &self,
+        engine: &dyn Engine<T>,
+        z: &Field<T>,
+        start: Option<&Field<T>>,
+        params: FixedPointParams,
+    ) -> Result<Solution<T>> {
+        params.validate()?;
+        let (channels, gap) = (self.theta.channels(), self.theta.radius());
+        refuse!(z.channels() != channels || z.grid().gap() != gap =>
+            "the images have {} channels or were laid out for another kernel size: the network takes {channels}",
+            z.channels());
+        let mut u = Field::zeros(z.samples(), self.theta.features(), z.grid());
+        if let Some(start) = start {
+            let same =
+                (start.samples(), start.channels(), start.grid()) == (u.samples(), u.channels(), u.grid());
+            refuse!(!same => "the start of the fixed point has another shape than its features");
+            u.copy_from(start);
+        }
+        let layer = self.layer();
+        let (mut y, mut next, mut v, mut r) = (u.clone(), u.zeros_like(), u.zeros_like(), z.zeros_like());
+        let mut t = vec![1.0; z.samples()];
+        let (mut iterations, mut residuals) = (0, vec![f64::INFINITY; z.samples()]);
+        while iterations < params.most && residuals.iter().any(|residual| *residual > params.tolerance) {
+            engine.layer(layer, &y, z, &mut r, &mut v);
+            engine.activate(layer, &v, &mut next);
+            iterations += 1;
+            for (s, residual) in residuals.iter_mut().enumerate() {
+                *residual = change(next.sample(s), y.sample(s));
+            }
+            refuse!(residuals.iter().any(|residual| residual.is_nan()) =>
+                "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
+            match params.acceleration {
+                Acceleration::None => y.copy_from(&next),
+                Acceleration::Nesterov => extrapolate(&mut t, &u, &next, &mut y),
+            }
+            std::mem::swap(&mut u, &mut next);
+        }
+        engine.layer(layer, &u, z, &mut r, &mut v);
+        let unsolved = residuals.iter().filter(|residual| **residual > params.tolerance).count();
+        Ok(Solution { u, v, r, iterations, residuals, unsolved })
+    }
+}
+
+/// `||a - b|| / ||a||`, zero where both are.
+fn change<T: Real>(a: &[T], b: &[T]) -> f64 {
+    let apart = sum2(a, b, |a, b| (a - b).to_double().powi(2)).sqrt();
+    if apart == 0.0 { 0.0 } else { apart / norm_squared(a).sqrt() }
+}
+
+/// `y <- next + beta (next - u)`, sample by sample.
+fn extrapolate<T: Real>(t: &mut [f64], u: &Field<T>, next: &Field<T>, y: &mut Field<T>) {
+    let length = y.sample_len();
+    for (s, (y, t)) in y.data_mut().chunks_exact_mut(length).zip(t).enumerate() {
+        let (u, next) = (u.sample(s), next.sample(s));
+        let against = sum3(y, next, u, |y, next, u| (y - next).to_double() * (next - u).to_double());
+        if against > 0.0 {
+            *t = 1.0;
+        }
+        let after = 0.5 * (1.0 + (1.0 + 4.0 * *t * *t).sqrt());
+        let beta = T::of((*t - 1.0) / after);
+        *t = after;
+        y.iter_mut().zip(next.iter().zip(u)).for_each(|(y, (&next, &u))| *y = next + beta * (next - u));
+    }
+}

@@ -1,0 +1,182 @@
+//! Training at infinite depth.
+//!
+//! The trainer moves a network whose layers are tied, of any depth, by the gradients of its limit: what the driver scores is
+//! then the limit cut off after `K` layers, and [`FixedPoint::of`] is the limit itself.
+
+use super::{Acceleration, FixedPoint, FixedPointParams, FixedPointRule};
+use crate::engine::Engine;
+use crate::network::{Network, Norms, STEP};
+use crate::prox::PiecewiseLinear;
+use crate::training::optimiser::Moments;
+use crate::training::{Batch, Descent, Metric, Report, Snapshot, Trainer};
+use crate::{Result, field::Field};
+use std::sync::Arc;
+
+/// `tau ||L||^2` with inertia, whose norm is known to a third of a percent.
+const INERTIAL_STEP: f32 = 0.98;
+
+/// The settings of [`FixedPointTrainer`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FixedPointOptions {
+    /// Implicit, lifted, or centred gradients.
+    pub rule: FixedPointRule<f32>,
+    /// Metric, momentum and rate.
+    pub descent: Descent,
+    /// When a fixed point is found.
+    pub params: FixedPointParams,
+    /// Start each sample where its last visit ended; needs memory for all samples.
+    pub warm: bool,
+    /// Filters that do not see a constant.
+    pub zero_mean: bool,
+}
+
+/// Gradients at the fixed point, averaged over the batch, and steps of an optimiser.
+pub struct FixedPointTrainer {
+    options: FixedPointOptions,
+    moments: Moments,
+    /// A network of one layer that the norm of `L` is followed with.
+    single: Network<f32>,
+    norms: Norms<f32>,
+    kept: Vec<Arc<Vec<f32>>>,
+    /// Layers and iterations of linear systems so far, slowest samples of all batches.
+    iterations: (usize, usize),
+}
+
+impl FixedPointTrainer {
+    /// For `network`, whose layers are tied, on a set of `samples`.
+    /// Fails when layers differ, an option is out of range, or the metric is not for it.
+    pub fn new(
+        network: &Network<f32>,
+        options: FixedPointOptions,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let limit = FixedPoint::of(network)?;
+        options.params.validate()?;
+        options.descent.check()?;
+        refuse!(options.descent.metric == Metric::GaussNewton =>
+            "the Gauss-Newton metric is not written for fixed points: choose another one");
+        options.rule.validate()?;
+        let inertial = options.params.acceleration == Acceleration::Nesterov;
+        let step_scale = if inertial { INERTIAL_STEP / STEP as f32 } else { 1.0 };
+        let mut single = Network { step_scale, border: 0, ..limit.unrolled(2)? };
+        let mut norms = Norms::new(&single, seed);
+        norms.converge(&mut single);
+        let theta = &limit.theta;
+        let matrix = [theta.features(), theta.weights().len() / theta.features()];
+        let blocks = single.learned().flat_map(|s| [s.knots().len(), s.slopes().len()]);
+        let kronecker = options.descent.metric == Metric::Kronecker;
+        let moments = Moments::new(
+            std::iter::once(theta.weights().len()).chain(blocks),
+            kronecker.then_some(matrix).into_iter(),
+        );
+        let kept = vec![Arc::default(); if options.warm { samples } else { 0 }];
+        Ok(Self { options, moments, single, norms, kept, iterations: (0, 0) })
+    }
+
+    /// Layers of the forward passes, and iterations of what gave the gradients, of the slowest samples of all batches.
+    pub fn iterations(&self) -> (usize, usize) {
+        self.iterations
+    }
+
+    /// Where the samples of a batch start.
+    fn start(&self, z: &Field<f32>, features: usize, indices: &[usize]) -> Option<Field<f32>> {
+        if self.kept.is_empty() {
+            return None;
+        }
+        let mut start = Field::zeros(z.samples(), features, z.grid());
+        let length = start.sample_len();
+        for (u, &index) in start.data_mut().chunks_exact_mut(length).zip(indices) {
+            if let Some(kept) = self.kept.get(index).filter(|kept| kept.len() == length) {
+                u.copy_from_slice(kept);
+            }
+        }
+        Some(start)
+    }
+
+    fn keep(&mut self, u: &Field<f32>, indices: &[usize]) {
+        for (s, &index) in indices.iter().enumerate() {
+            if let Some(kept) = self.kept.get_mut(index) {
+                *kept = Arc::new(u.sample(s).to_vec());
+            }
+        }
+    }
+
+    /// Gives all layers of `network` the operator, the step and the activation of the single one.
+    fn spread(&self, network: &mut Network<f32>) {
+        network.theta.iter_mut().for_each(|theta| theta.clone_from(&self.single.theta[1]));
+        network.tau.fill(self.single.tau[0]);
+        network.activation.iter_mut().for_each(|s| s.clone_from(&self.single.activation[0]));
+    }
+}
+
+impl Trainer for FixedPointTrainer {
+    fn describe(&self) -> String {
+        let rule = match self.options.rule {
+            FixedPointRule::Implicit => "implicit gradients".to_string(),
+            FixedPointRule::Lifted { mu } => format!("lifted Bregman, mu {mu}"),
+            FixedPointRule::Centred { mu } => format!("lifted Bregman from both sides, mu {mu}"),
+        };
+        format!("{rule} at the fixed point, {}", self.options.descent)
+    }
+
+    fn step(
+        &mut self,
+        engine: &dyn Engine<f32>,
+        network: &mut Network<f32>,
+        batch: &Batch,
+        progress: f64,
+    ) -> Result<Report> {
+        self.single.theta.iter_mut().for_each(|theta| theta.clone_from(&network.theta[0]));
+        self.single.activation[0].clone_from(&network.activation[0]);
+        let border = network.border;
+        let limit = FixedPoint { border, ..FixedPoint::of(&self.single)? };
+        let start = self.start(&batch.z, limit.theta.features(), &batch.indices);
+        let Descent { metric, momentum, beta2, rate } = self.options.descent;
+        let images = (&batch.z, &batch.x);
+        let mut found =
+            limit.gradients(engine, self.options.rule, images, start.as_ref(), self.options.params)?;
+        if self.options.zero_mean {
+            found.theta.center();
+        }
+        self.keep(&found.solution.u, &batch.indices);
+        self.iterations.0 += found.solution.iterations;
+        self.iterations.1 += found.iterations;
+
+        let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
+        let (rate, scale) = (rate.at(progress), 1.0 / batch.z.samples() as f32);
+        let learns = self.single.learns_activations();
+        let activation = found.activation.as_ref().filter(|_| learns);
+        let of_activation = activation.into_iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
+        let gradients: Vec<&[f32]> = std::iter::once(found.theta.weights()).chain(of_activation).collect();
+        let Network { theta, activation, .. } = &mut self.single;
+        let learned = activation[0].piecewise_mut().filter(|_| learns);
+        let parts = learned.into_iter().flat_map(PiecewiseLinear::parts_mut);
+        let parameters: Vec<&mut [f32]> = std::iter::once(theta[1].weights_mut()).chain(parts).collect();
+        self.moments.descend(parameters, gradients, scale, rate as f32, (momentum, squares));
+        if self.options.zero_mean {
+            self.single.theta[1].center();
+        }
+        self.single.learned_mut().for_each(PiecewiseLinear::project);
+        self.norms.follow(&mut self.single);
+        self.spread(network);
+        Ok(Report { loss: found.loss.iter().sum(), steps: (rate, rate), ..Report::default() })
+    }
+
+    fn save(&self, state: &mut Snapshot) {
+        self.norms.save(state);
+        self.moments.save(state);
+        state.put("step", &self.single.tau);
+        self.kept.iter().enumerate().for_each(|(s, kept)| state.share(format!("u_{s}"), kept));
+    }
+
+    fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        self.norms.restore(state)?;
+        self.moments.restore(state)?;
+        state.get("step", &mut self.single.tau)?;
+        for (s, kept) in self.kept.iter_mut().enumerate() {
+            *kept = Arc::clone(state.array(&format!("u_{s}"))?);
+        }
+        Ok(())
+    }
+}
