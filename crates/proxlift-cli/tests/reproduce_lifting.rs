@@ -46,7 +46,10 @@ fn the_report_is_whole_and_goes_on_where_it_was_stopped() {
     // Some of the work is lost; it is done again to the same numbers, and the rest is not.
     let runs: Vec<_> = std::fs::read_dir(root.join("runs")).unwrap().map(|f| f.unwrap().path()).collect();
     let kept = runs.len() - 5;
-    runs.iter().filter(|path| !path.ends_with("memory.json")).take(5).for_each(|path| std::fs::remove_file(path).unwrap());
+    runs.iter()
+        .filter(|path| !path.ends_with("memory.json"))
+        .take(5)
+        .for_each(|path| std::fs::remove_file(path).unwrap());
     let (_, err) = desk.succeeds(TINY);
     assert!(err.contains(&format!("{} of {} are done already", kept - 1, runs.len() - 1)), "{err}");
     assert_eq!(scores(&root.join("verdicts.json")), before);

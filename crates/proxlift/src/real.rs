@@ -1,5 +1,6 @@
 //! The scalar, `f32` for work and `f64` for checking, and sums over many of them.
 
+use crate::engine::cpu::dense;
 use num_traits::{Float, NumAssign};
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
@@ -25,23 +26,52 @@ pub trait Real: Float + NumAssign + Sum + Default + Send + Sync + Debug + Displa
     );
 }
 
-macro_rules! gemm {
-    ($gemm:path) => {
-        unsafe fn gemm(
-            [m, k, n]: [usize; 3],
-            (scale, keep): (Self, Self),
-            a: (*const Self, isize, isize),
-            b: (*const Self, isize, isize),
-            c: (*mut Self, isize, isize),
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe { $gemm(m, k, n, scale, a.0, a.1, a.2, b.0, b.1, b.2, keep, c.0, c.1, c.2) };
-        }
-    };
+/// The product of the crate `matrixmultiply`.
+type Gemm<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    T,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    *mut T,
+    isize,
+    isize,
+);
+
+/// Safety: that of [`Real::gemm`].
+unsafe fn any_gemm<T>(
+    gemm: Gemm<T>,
+    [m, k, n]: [usize; 3],
+    (scale, keep): (T, T),
+    a: (*const T, isize, isize),
+    b: (*const T, isize, isize),
+    c: (*mut T, isize, isize),
+) {
+    // SAFETY: the caller's promise.
+    unsafe { gemm(m, k, n, scale, a.0, a.1, a.2, b.0, b.1, b.2, keep, c.0, c.1, c.2) };
 }
 
 impl Real for f32 {
-    gemm!(matrixmultiply::sgemm);
+    unsafe fn gemm(
+        shape: [usize; 3],
+        scales: (Self, Self),
+        a: (*const Self, isize, isize),
+        b: (*const Self, isize, isize),
+        c: (*mut Self, isize, isize),
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if scales != (1.0, 0.0) || !dense::gemm(shape, a, b, c) {
+                any_gemm(matrixmultiply::sgemm, shape, scales, a, b, c);
+            }
+        }
+    }
 
     fn of(x: f64) -> Self {
         x as f32
@@ -52,7 +82,16 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    gemm!(matrixmultiply::dgemm);
+    unsafe fn gemm(
+        shape: [usize; 3],
+        scales: (Self, Self),
+        a: (*const Self, isize, isize),
+        b: (*const Self, isize, isize),
+        c: (*mut Self, isize, isize),
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { any_gemm(matrixmultiply::dgemm, shape, scales, a, b, c) };
+    }
 
     fn of(x: f64) -> Self {
         x

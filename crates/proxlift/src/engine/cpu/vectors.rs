@@ -24,12 +24,18 @@ pub unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
 /// lie in so many planes that the processor does not foresee which it will read.
 #[inline(always)]
 pub fn prefetch(slice: &[f32], p: usize) {
+    prefetch_at(slice.as_ptr().wrapping_add(p));
+}
+
+/// The same for those at an address.
+#[inline(always)]
+pub fn prefetch_at(at: *const f32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(p).cast());
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, p);
+    let _ = at;
 }

@@ -1,18 +1,16 @@
 //! Gradient descent on networks of dense layers, fused: the same steps as [`sweep`](super::sweep) and the optimiser take, in
-//! three parallel passes over a memory that is kept from batch to batch.
+//! two parallel passes over a memory that is kept from batch to batch.
 //!
-//! 1. The weights are copied into the panels that the kernels read.
-//! 2. Threads share the samples: each takes its own through the forward and the reverse sweep, with nobody to wait for.
-//! 3. Threads share the rows of the weights: gradients of a few rows are computed, and those rows moved at once.
+//! 1. Threads share the samples: each takes its own through the forward and the reverse sweep, with nobody to wait for.
+//! 2. Threads share the rows of the weights: gradients of a few rows are computed, and those rows moved at once.
 
 mod pass;
 mod update;
 
 use super::{Batch, Network, Rule};
-use crate::engine::cpu::dense::{self, PADDING, Panels, pack, pack_transposed, packed_len};
+use crate::engine::cpu::dense::{self, ByRows, PADDING};
 use crate::training::optimiser::Moments;
 use fearless_simd::Level;
-use rayon::prelude::*;
 
 /// The shape of a layer, and where its numbers stand in the rows of a sample.
 struct Layer {
@@ -22,10 +20,8 @@ struct Layer {
     input: usize,
     /// Of its output, in the rows of `v` and of `d`.
     output: usize,
-    /// `W^T` in panels.
-    forward: Vec<f32>,
-    /// `W` in panels, unless whole vectors can be read where it is.
-    adjoint: Vec<f32>,
+    /// `W` with rows that end in zeros, where those of the weights are not whole vectors.
+    padded: Vec<f32>,
 }
 
 /// Numbers of every sample, so many apart.
@@ -69,9 +65,9 @@ impl Fused {
         let (mut u, mut v, mut most, mut layers) = (0, 0, 0, Vec::new());
         for layer in network.layers() {
             let (inputs, outputs) = (layer.inputs(), layer.outputs());
-            let adjoint = if in_place(inputs) { 0 } else { packed_len(level, outputs, inputs) };
-            let forward = vec![0.0; packed_len(level, inputs, outputs)];
-            layers.push(Layer { inputs, outputs, input: u, output: v, forward, adjoint: vec![0.0; adjoint] });
+            let whole = inputs.is_multiple_of(PADDING);
+            let padded = if whole { 0 } else { outputs * inputs.next_multiple_of(PADDING) };
+            layers.push(Layer { inputs, outputs, input: u, output: v, padded: vec![0.0; padded] });
             u += inputs.next_multiple_of(PADDING);
             v += outputs.next_multiple_of(PADDING);
             most = most.max(inputs);
@@ -89,36 +85,26 @@ impl Fused {
         moments: &mut Moments,
         update: dense::Update,
     ) -> &[f64] {
-        self.pack(network);
+        self.pad(network);
         self.pass(network, rule, batch);
         self.update(network, moments, update);
         &self.losses
     }
 
-    fn pack(&mut self, network: &Network<f32>) {
-        let level = self.level;
-        self.layers.par_iter_mut().zip(network.layers()).enumerate().for_each(|(k, (layer, affine))| {
-            let weights = affine.parameters()[0];
-            pack_transposed(level, weights, layer.inputs, &mut layer.forward);
-            if k > 0 && !in_place(layer.inputs) {
-                pack(level, weights, layer.inputs, &mut layer.adjoint);
+    fn pad(&mut self, network: &Network<f32>) {
+        for (layer, affine) in self.layers.iter_mut().zip(network.layers()) {
+            let rows = layer.padded.chunks_exact_mut(layer.inputs.next_multiple_of(PADDING));
+            for (padded, row) in rows.zip(affine.parameters()[0].chunks_exact(layer.inputs)) {
+                padded[..layer.inputs].copy_from_slice(row);
             }
-        });
-    }
-}
-
-impl Layer {
-    /// `W`, as the adjoint reads it.
-    fn weights<'a>(&'a self, level: Level, weights: &'a [f32]) -> Panels<'a> {
-        if in_place(self.inputs) {
-            Panels::of_rows(level, weights, self.inputs)
-        } else {
-            Panels::packed(level, &self.adjoint, self.outputs)
         }
     }
 }
 
-/// Whether rows of so many numbers are whole vectors.
-fn in_place(numbers: usize) -> bool {
-    numbers.is_multiple_of(PADDING)
+impl Layer {
+    /// `W`, in rows of whole vectors.
+    fn weights<'a>(&'a self, weights: &'a [f32]) -> ByRows<'a> {
+        let values = if self.padded.is_empty() { weights } else { &self.padded };
+        ByRows { values, row: self.inputs.next_multiple_of(PADDING) }
+    }
 }

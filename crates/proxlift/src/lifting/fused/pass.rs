@@ -1,7 +1,7 @@
 //! Both sweeps, by samples.
 
 use super::{Fused, PADDING};
-use crate::engine::cpu::dense::{Panels, Strided, product};
+use crate::engine::cpu::dense::{ByRows, Strided, product, product_of_rows};
 use crate::lifting::{Batch, Network, Rule};
 use rayon::prelude::*;
 
@@ -51,14 +51,11 @@ impl Fused {
             u[..inputs].copy_from_slice(z);
         }
         for (k, (layer, affine)) in self.layers.iter().zip(network.layers()).enumerate() {
-            let bias = affine.parameters()[1];
-            for v in part.v.chunks_exact_mut(self.v.row) {
-                v[layer.output..][..layer.outputs].copy_from_slice(bias);
-            }
-            let shape = [part.losses.len(), layer.inputs, layer.outputs.next_multiple_of(PADDING)];
-            let u = Strided { values: &part.u[layer.input..], row: self.u.row, column: 1 };
-            let weights = Panels::packed(self.level, &layer.forward, layer.inputs);
-            product(self.level, shape, u, weights, (&mut part.v[layer.output..], self.v.row), true);
+            let parameters = affine.parameters();
+            let shape = [part.losses.len(), layer.inputs.next_multiple_of(PADDING), layer.outputs];
+            let u = ByRows { values: &part.u[layer.input..], row: self.u.row };
+            let (weights, v) = (layer.weights(parameters[0]), (&mut part.v[layer.output..], self.v.row));
+            product_of_rows(self.level, shape, u, weights, parameters[1], v);
             if let Some(activation) = network.activations().get(k) {
                 let rows = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact_mut(self.u.row));
                 for (v, u) in rows {
@@ -87,8 +84,8 @@ impl Fused {
             let (layer, before) = (&self.layers[k], &self.layers[k - 1]);
             let shape = [part.losses.len(), layer.outputs, layer.inputs.next_multiple_of(PADDING)];
             let d = Strided { values: &part.d[layer.output..], row: self.d.row, column: 1 };
-            let weights = layer.weights(self.level, network.layers()[k].parameters()[0]);
-            product(self.level, shape, d, weights, (part.back, self.back.row), false);
+            let weights = layer.weights(network.layers()[k].parameters()[0]);
+            product(self.level, shape, d, weights, (part.back, self.back.row));
             let prox = network.activations()[k - 1].prox();
             let rows = part.back.chunks_exact_mut(self.back.row).zip(part.d.chunks_exact_mut(self.d.row));
             let values = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact(self.u.row));

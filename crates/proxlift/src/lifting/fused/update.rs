@@ -1,17 +1,13 @@
 //! Gradients and the step, by rows of the weights.
 
-use super::{Fused, PADDING};
-use crate::engine::cpu::dense::{Panels, Strided, Update, prefetch, product};
+use super::Fused;
+use crate::engine::cpu::dense::{ByRows, Strided, Update, Weights, descend};
 use crate::lifting::Network;
 use crate::training::optimiser::Moments;
 use rayon::prelude::*;
 
 /// Rows of a task.
 const TASK: usize = 16;
-
-/// Rows and columns whose gradient is computed before they move: a block that stays in the first cache.
-const ROWS: usize = 8;
-const COLUMNS: usize = 512;
 
 /// Some rows of the weights of a layer, or all its biases.
 struct Task<'a> {
@@ -54,38 +50,10 @@ impl Fused {
 
     fn weights(&self, task: Task<'_>, first: usize, update: Update) {
         let (layer, samples) = (&self.layers[task.layer], self.losses.len());
-        let inputs = layer.inputs;
-        let mut gradient = [0.0; ROWS * COLUMNS];
-        let block = ROWS * inputs;
-        let blocks = task
-            .numbers
-            .chunks_mut(block)
-            .zip(task.mean.chunks_mut(block))
-            .zip(task.square.chunks_mut(block));
-        for (i, ((weights, mean), square)) in blocks.enumerate() {
-            let rows = weights.len() / inputs;
-            let d = &self.d.data[layer.output + first + i * ROWS..];
-            let d = Strided { values: d, row: 1, column: self.d.row };
-            for column in (0..inputs).step_by(COLUMNS) {
-                let columns = COLUMNS.min(inputs - column);
-                for row in 0..rows {
-                    for at in (row * inputs + column..row * inputs + column + columns).step_by(PADDING) {
-                        for numbers in [&*weights, mean, square] {
-                            prefetch(numbers, at);
-                        }
-                    }
-                }
-                let u = Panels::of_rows(self.level, &self.u.data[layer.input + column..], self.u.row);
-                let shape = [rows, samples, columns.next_multiple_of(PADDING)];
-                product(self.level, shape, d, u, (&mut gradient, COLUMNS), false);
-                for (row, gradient) in gradient.chunks_exact(COLUMNS).take(rows).enumerate() {
-                    let range = row * inputs + column..row * inputs + column + columns;
-                    let (w, m, s) =
-                        (&mut weights[range.clone()], &mut mean[range.clone()], &mut square[range]);
-                    update.apply(w, &gradient[..columns], m, s);
-                }
-            }
-        }
+        let Task { numbers: weights, mean, square, .. } = task;
+        let d = Strided { values: &self.d.data[layer.output + first..], row: 1, column: self.d.row };
+        let u = ByRows { values: &self.u.data[layer.input..], row: self.u.row };
+        descend(self.level, samples, d, u, Weights { weights, mean, square, columns: layer.inputs }, &update);
     }
 
     fn bias(&self, task: Task<'_>, update: Update) {

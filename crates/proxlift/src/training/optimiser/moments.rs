@@ -53,11 +53,15 @@ impl Moments {
             let step = &mut self.step;
             step.clear();
             step.extend(gradient.iter().map(|g| scale * g));
+            let update = Update::new(self.steps, 1.0, rate, betas);
             basis.observe(step, mean);
             basis.turn(step);
             let moments = mean.par_chunks_mut(CHUNK).zip(square.par_chunks_mut(CHUNK));
             let steps = step.par_chunks_mut(CHUNK);
-            steps.zip(moments).for_each(|(step, (mean, square))| update.step(step, mean, square));
+            steps.zip(moments).for_each(|(step, (mean, square))| {
+                let all = step.iter_mut().zip(mean).zip(square);
+                all.for_each(|((g, mean), square)| *g = update.step(*g, mean, square));
+            });
             basis.back(step);
             let steps = step.par_chunks(CHUNK);
             weights.par_chunks_mut(CHUNK).zip(steps).for_each(|(weights, step)| {

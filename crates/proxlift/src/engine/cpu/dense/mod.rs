@@ -1,19 +1,21 @@
-//! Products of dense matrices whose right-hand side is read column panel by column panel: the kernels of dense layers.
+//! The kernels of dense layers, which read and write matrices row by row, as they are kept.
 //!
-//! An entry of a product is one chain of multiply-adds in the order of `k`, wherever it stands and whoever computes it, so
-//! neither blocks nor threads change a bit. The plain twin is [`crate::matrix`].
+//! An entry of a product is the same sum in the same order, wherever it stands and whoever computes it, so neither blocks nor
+//! threads change a bit. Where shapes suit them, they are the products of [`crate::matrix`] in single precision.
 
+mod descend;
+mod gemm;
 mod limit;
-mod pack;
 mod product;
+mod rows;
 mod update;
 
+pub(crate) use descend::{Weights, descend};
+pub(crate) use gemm::gemm;
 pub use limit::products_seconds;
-pub(crate) use pack::{pack, pack_transposed, packed_len};
-pub(crate) use product::{Panels, Strided, product};
+pub(crate) use product::{Strided, product};
+pub(crate) use rows::{ByRows, product_of_rows};
 pub(crate) use update::Update;
-
-pub(crate) use super::vectors::prefetch;
 
 use super::level::{self, dispatch};
 use fearless_simd::{Level, Simd, prelude::*};
@@ -37,3 +39,7 @@ pub(crate) fn panel_width(level: Level) -> usize {
     }
     VECTORS * dispatch!(level, simd => lanes(simd))
 }
+
+#[cfg(test)]
+#[path = "../../../../tests/unit/dense.rs"]
+mod tests;

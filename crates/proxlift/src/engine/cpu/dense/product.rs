@@ -1,8 +1,8 @@
 //! The product.
 
 use super::super::level::{dispatch, wide};
-use super::super::vectors::{load, store};
-use super::{VECTORS, panel_width};
+use super::super::vectors::store;
+use super::{ByRows, VECTORS, panel_width};
 use fearless_simd::{Level, Simd, prelude::*};
 
 /// A matrix with entry `(i, j)` at `i row + j column`.
@@ -13,56 +13,28 @@ pub(crate) struct Strided<'a> {
     pub column: usize,
 }
 
-/// A matrix in panels of [`panel_width`] columns: row `k` of panel `p` begins at `k row + p panel`.
-#[derive(Clone, Copy)]
-pub(crate) struct Panels<'a> {
-    pub values: &'a [f32],
-    pub row: usize,
-    pub panel: usize,
-}
-
-impl<'a> Panels<'a> {
-    /// A matrix that lies row by row in memory.
-    pub fn of_rows(level: Level, values: &'a [f32], row: usize) -> Self {
-        Self { values, row, panel: panel_width(level) }
-    }
-
-    /// One that was [packed](super::pack()), with `depth` rows.
-    pub fn packed(level: Level, values: &'a [f32], depth: usize) -> Self {
-        let row = panel_width(level);
-        Self { values, row, panel: depth * row }
-    }
-}
-
-/// `c = a b`, or `c += a b`, for matrices of `m x k`, `k x n` and `m x n` numbers; `n` is a multiple of the lanes of a vector,
+/// `c = a b` for matrices of `m x k`, `k x n` and `m x n` numbers; `n` is a multiple of the lanes of a vector,
 /// and the rows of `c` are so many numbers apart.
 #[inline(never)]
 pub(crate) fn product(
     level: Level,
     [m, k, n]: [usize; 3],
     a: Strided<'_>,
-    b: Panels<'_>,
+    b: ByRows<'_>,
     (c, apart): (&mut [f32], usize),
-    add: bool,
 ) {
     let width = panel_width(level);
     if m == 0 || n == 0 {
         return;
     }
-    assert!(
-        n.is_multiple_of(width / VECTORS)
-            && (m - 1) * apart + n <= c.len()
-            && n <= apart.max(n * usize::from(m == 1))
-    );
+    assert!(n.is_multiple_of(width / VECTORS) && (m - 1) * apart + n <= c.len());
     if k > 0 {
         assert!((m - 1) * a.row + (k - 1) * a.column < a.values.len());
-        let last = (n - 1) / width;
-        assert!((k - 1) * b.row + last * b.panel + n - last * width <= b.values.len());
-        assert!(last == 0 || (k - 1) * b.row + (last - 1) * b.panel + width <= b.values.len());
+        assert!((k - 1) * b.row + n <= b.values.len());
     }
     dispatch!(level, simd => {
         // SAFETY: asserted above.
-        unsafe { all(simd, [m, k, n], a, b, (c, apart), add) }
+        unsafe { all(simd, [m, k, n], a, b, (c, apart)) }
     });
 }
 
@@ -72,21 +44,20 @@ unsafe fn all<S: Simd>(
     simd: S,
     [m, k, n]: [usize; 3],
     a: Strided<'_>,
-    b: Panels<'_>,
+    b: ByRows<'_>,
     c: (&mut [f32], usize),
-    add: bool,
 ) {
     let (lanes, width, (c, apart)) = (S::f32s::LEN, VECTORS * S::f32s::LEN, c);
-    for (p, column) in (0..n).step_by(width).enumerate() {
+    for column in (0..n).step_by(width) {
         // SAFETY: the caller's promise.
         unsafe {
-            let b = (b.values.as_ptr().add(p * b.panel), b.row);
+            let b = (b.values.as_ptr().add(column), b.row);
             let c = (&mut c[column..], apart);
             if n - column >= width {
-                rows::<S, VECTORS>(simd, (m, k), a, b, c, add);
+                rows::<S, VECTORS>(simd, (m, k), a, b, c);
             } else {
                 debug_assert!(n - column == lanes);
-                rows::<S, 1>(simd, (m, k), a, b, c, add);
+                rows::<S, 1>(simd, (m, k), a, b, c);
             }
         }
     }
@@ -101,27 +72,26 @@ unsafe fn rows<S: Simd, const N: usize>(
     a: Strided<'_>,
     b: (*const f32, usize),
     (c, apart): (&mut [f32], usize),
-    add: bool,
 ) {
     let mut i = 0;
     // SAFETY: the caller's promise.
     unsafe {
         if const { wide::<S>() } {
             while i + 8 <= m {
-                tile::<S, 8, N>(simd, k, a, i, b, (c, apart), add);
+                tile::<S, 8, N>(simd, k, a, i, b, (c, apart));
                 i += 8;
             }
         }
         while i + 4 <= m {
-            tile::<S, 4, N>(simd, k, a, i, b, (c, apart), add);
+            tile::<S, 4, N>(simd, k, a, i, b, (c, apart));
             i += 4;
         }
         if i + 2 <= m {
-            tile::<S, 2, N>(simd, k, a, i, b, (c, apart), add);
+            tile::<S, 2, N>(simd, k, a, i, b, (c, apart));
             i += 2;
         }
         if i < m {
-            tile::<S, 1, N>(simd, k, a, i, b, (c, apart), add);
+            tile::<S, 1, N>(simd, k, a, i, b, (c, apart));
         }
     }
 }
@@ -136,19 +106,11 @@ unsafe fn tile<S: Simd, const M: usize, const N: usize>(
     first: usize,
     (b, b_row): (*const f32, usize),
     (c, apart): (&mut [f32], usize),
-    add: bool,
 ) {
     let lanes = S::f32s::LEN;
     let mut sums = [[S::f32s::splat(simd, 0.0); N]; M];
     // SAFETY: the caller's promise.
     unsafe {
-        if add {
-            for (m, sums) in sums.iter_mut().enumerate() {
-                for (n, sum) in sums.iter_mut().enumerate() {
-                    *sum = load(simd, c, (first + m) * apart + n * lanes);
-                }
-            }
-        }
         let (mut a_at, mut b_at) = (a.values.as_ptr().add(first * a.row), b);
         for _ in 0..k {
             let mut vectors = [S::f32s::splat(simd, 0.0); N];

@@ -1,6 +1,7 @@
 //! One step of some numbers along their gradient, with its means, in a single pass over memory.
 
 use super::super::level::{self, dispatch};
+use fearless_simd::{Simd, prelude::*};
 
 /// What is added to the root of a mean square.
 const EPSILON: f32 = 1e-8;
@@ -8,33 +9,30 @@ const EPSILON: f32 = 1e-8;
 /// The constants of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Update {
-    /// What the gradient is multiplied by.
-    scale: f32,
+    /// What is kept of the mean, and how much of the gradient comes in.
+    mean: [f32; 2],
+    /// The same of the squares, for Adam; zero without them.
+    square: [f32; 2],
+    /// What the root of the mean square is multiplied by, and what is added to it: without squares, it is one.
+    root: [f32; 2],
     rate: f32,
-    beta1: f32,
-    squares: Option<Squares>,
-}
-
-/// Those of Adam.
-#[derive(Clone, Copy, Debug)]
-struct Squares {
-    beta2: f32,
-    /// The rate over the bias of the means.
-    rate: f32,
-    /// One over the root of the bias of the squares.
-    root: f32,
 }
 
 impl Update {
-    /// Step number `steps`, from 1 on: along the mean with `beta1`, over the root of mean squares with `beta2` if there is one.
+    /// Step number `steps`, from 1 on, along `scale` times the gradient: along its mean with `beta1`, over the root of mean
+    /// squares with `beta2` if there is one.
     pub(crate) fn new(steps: f64, scale: f32, rate: f32, (beta1, beta2): (f32, Option<f32>)) -> Self {
         let unbias = |beta: f32| 1.0 - f64::from(beta).powf(steps);
-        let squares = beta2.map(|beta2| Squares {
-            beta2,
+        let Some(beta2) = beta2 else {
+            return Self { mean: [beta1, scale], square: [0.0; 2], root: [0.0, 1.0], rate };
+        };
+        let square = (1.0 - f64::from(beta2)) * f64::from(scale).powi(2);
+        Self {
+            mean: [beta1, (1.0 - beta1) * scale],
+            square: [beta2, square as f32],
+            root: [unbias(beta2).sqrt().recip() as f32, EPSILON],
             rate: (f64::from(rate) / unbias(beta1)) as f32,
-            root: unbias(beta2).sqrt().recip() as f32,
-        });
-        Self { scale, rate, beta1, squares }
+        }
     }
 
     /// Moves `weights` along `gradient`.
@@ -43,49 +41,41 @@ impl Update {
         let update = *self;
         dispatch!(level::best(), simd => {
             let _ = simd;
-            update.descend(weights, gradient, mean, square);
+            let all = weights.iter_mut().zip(gradient).zip(mean.iter_mut()).zip(square);
+            all.for_each(|(((weight, &gradient), mean), square)| *weight -= update.step(gradient, mean, square));
         });
     }
 
+    /// The step of one number, with its means.
     #[inline(always)]
-    fn descend(&self, weights: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32]) {
-        let all = weights.iter_mut().zip(gradient).zip(mean.iter_mut()).zip(square);
-        let Self { scale, rate, beta1, squares } = *self;
-        match squares {
-            None => {
-                for (((weight, gradient), mean), _) in all {
-                    *mean = beta1 * *mean + scale * gradient;
-                    *weight -= rate * *mean;
-                }
-            }
-            Some(Squares { beta2, rate, root }) => {
-                for (((weight, gradient), mean), square) in all {
-                    let g = scale * gradient;
-                    *mean = beta1 * *mean + (1.0 - beta1) * g;
-                    *square = beta2 * *square + (1.0 - beta2) * (g * g);
-                    *weight -= rate * *mean / (root * square.sqrt() + EPSILON);
-                }
-            }
-        }
+    pub(crate) fn step(&self, gradient: f32, mean: &mut f32, square: &mut f32) -> f32 {
+        *mean = self.mean[0] * *mean + self.mean[1] * gradient;
+        *square = self.square[0] * *square + self.square[1] * gradient * gradient;
+        self.rate * *mean / (self.root[0] * square.sqrt() + self.root[1])
     }
 
-    /// The same without moving anything: `gradient` becomes the step.
-    pub(crate) fn step(&self, gradient: &mut [f32], mean: &mut [f32], square: &mut [f32]) {
-        let all = gradient.iter_mut().zip(mean.iter_mut()).zip(square);
-        let Self { beta1, rate, squares, .. } = *self;
-        for ((gradient, mean), square) in all {
-            match squares {
-                None => {
-                    *mean = beta1 * *mean + *gradient;
-                    *gradient = rate * *mean;
-                }
-                Some(Squares { beta2, rate, root }) => {
-                    let g = *gradient;
-                    *mean = beta1 * *mean + (1.0 - beta1) * g;
-                    *square = beta2 * *square + (1.0 - beta2) * (g * g);
-                    *gradient = rate * *mean / (root * square.sqrt() + EPSILON);
-                }
-            }
-        }
+    /// `apply` for the vectors at these places.
+    ///
+    /// # Safety
+    /// They are the caller's to change.
+    #[inline(always)]
+    pub(super) unsafe fn apply_vector<S: Simd>(
+        &self,
+        simd: S,
+        gradient: S::f32s,
+        [weights, mean, square]: [*mut f32; 3],
+    ) {
+        let splat = |value: f32| S::f32s::splat(simd, value);
+        // SAFETY: the caller's promise.
+        let [w, m, s] =
+            [weights, mean, square].map(|at| unsafe { std::slice::from_raw_parts_mut(at, S::f32s::LEN) });
+        let new_mean = splat(self.mean[0]) * S::f32s::from_slice(simd, m) + splat(self.mean[1]) * gradient;
+        let squares = splat(self.square[1]) * gradient * gradient;
+        let new_square = splat(self.square[0]) * S::f32s::from_slice(simd, s) + squares;
+        let step =
+            splat(self.rate) * new_mean / (splat(self.root[0]) * new_square.sqrt() + splat(self.root[1]));
+        new_mean.store_slice(m);
+        new_square.store_slice(s);
+        (S::f32s::from_slice(simd, w) - step).store_slice(w);
     }
 }
