@@ -4,9 +4,9 @@ use proxlift::Real;
 use proxlift::laws::random_field;
 use proxlift::lifting::{
     Batch, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule,
-    Trainer, one_hot,
+    Trainer, one_hot, sweep, sweep_recomputing,
 };
-use proxlift::network::Activation;
+use proxlift::network::{self, Activation, Architecture};
 use proxlift::operator::Filters;
 use proxlift::prox::{BoxClip, PiecewiseLinear, Relu, SoftThreshold};
 use proxlift::training::{Auxiliary, BlockOrder, Descent, Metric, Rate, Schedule};
@@ -165,19 +165,25 @@ fn activations_learn_and_stay_proxes() {
     };
     let (z, labels) = points::<f64>();
     let (x, all) = (one_hot(&labels, 3).unwrap(), (0..SAMPLES).collect::<Vec<_>>());
-    let (mut network, start) = (learns::<f64>(), learns::<f64>());
+    let start = learns::<f64>();
     // Weights and biases of three layers, knots and slopes of two.
-    assert_eq!((network.blocks().len(), network.parameters()), (10, 16 + 64 + 24 + 19 + 2 * 8 * 5));
-    let options = LbFbOptions { auxiliary: Auxiliary::Persistent, ..LbFbOptions::default() };
-    let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
+    assert_eq!((start.blocks().len(), start.parameters()), (10, 16 + 64 + 24 + 19 + 2 * 8 * 5));
+    let recomputed = sweep_recomputing(&start, Rule::Lifted { mu: 0.1 }, &z, &x, 1).unwrap();
+    assert!(sweep(&start, Rule::Lifted { mu: 0.1 }, &z, &x).unwrap() == recomputed);
     let batch = Batch { z: &z, x: &x, indices: &all };
-    let steps = (0..60).map(|_| trainer.step(&mut network, batch, 0.0).unwrap().energy).collect::<Vec<_>>();
-    let energies = steps.concat();
-    let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    assert!(rise <= 1e-6 * energies[0] && energies[energies.len() - 1] < 0.8 * energies[0], "{rise:e}");
-    assert!(moved(&start.blocks(), &network.blocks()));
-    let proxes = network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0);
-    assert!(proxes, "{:?}", network.activations());
+    for order in [BlockOrder::Sweep, BlockOrder::Simultaneous] {
+        let mut network = learns::<f64>();
+        let options = LbFbOptions { auxiliary: Auxiliary::Persistent, order, ..LbFbOptions::default() };
+        let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
+        let energies: Vec<f64> =
+            (0..60).flat_map(|_| trainer.step(&mut network, batch, 0.0).unwrap().energy).collect();
+        let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        assert!(rise <= 1e-6 * energies[0], "{order}: E rises by {rise:e}");
+        assert!(energies[energies.len() - 1] < 0.8 * energies[0], "{order}: {energies:?}");
+        assert!(moved(&start.blocks(), &network.blocks()));
+        let proxes = network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0);
+        assert!(proxes, "{:?}", network.activations());
+    }
 
     let (z, x) = (points::<f32>().0, one_hot(&labels, 3).unwrap());
     let descent = |metric| {
@@ -239,4 +245,40 @@ fn any_number_of_threads_gives_the_same_bits() {
     let one = run(1);
     assert!(one.iter().all(|w| w.is_finite()));
     assert!(run(2) == one && run(3) == one);
+}
+
+/// All layers at once, on any number of threads: a convolution, a dense chain, and the layers of the denoiser.
+#[test]
+fn layers_in_parallel_give_the_same_bits_and_never_raise_the_energy() {
+    let sizes = Architecture { depth: 9, features: 4, kernel: 3, channels: 1 };
+    let denoiser = network::Network::<f32>::glorot(sizes, 0.1, 1).unwrap();
+    let random = |len: usize, seed| random_field::<f64>(len, seed).iter().map(|v| *v as f32).collect();
+    let (z, x) = (Rows::new(80, random(160, 1)).unwrap(), Rows::new(80, random(160, 2)).unwrap());
+    let chain = || Network::from_denoiser(&denoiser, 10, 8).unwrap();
+    let deep = || {
+        let layers =
+            (0..7).fold(Network::new(Loss::Squared), |network, k| network.layer(dense(80, 80, k), Relu));
+        layers.output(dense(80, 80, 9)).unwrap()
+    };
+    for network in [&chain as &(dyn Fn() -> Network<f32> + Sync), &deep] {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut network = network();
+                let (auxiliary, order) = (Auxiliary::Persistent, BlockOrder::Simultaneous);
+                let options = LbFbOptions { auxiliary, order, inner: 3, ..LbFbOptions::default() };
+                let mut trainer = LbFb::new(&network, options, 2).unwrap();
+                let mut energies = Vec::new();
+                for _ in 0..5 {
+                    let batch = Batch { z: &z, x: &x, indices: &[0, 1] };
+                    energies.extend(trainer.step(&mut network, batch, 0.0).unwrap().energy);
+                }
+                (network.blocks().concat(), energies)
+            })
+        };
+        let (one, energies) = run(1);
+        let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        assert!(rise <= 1e-6 * energies[0] && energies[energies.len() - 1] < energies[0], "{energies:?}");
+        assert!(run(2).0 == one && run(3).0 == one);
+    }
 }

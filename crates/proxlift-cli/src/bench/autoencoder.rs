@@ -131,7 +131,8 @@ pub fn measure(budget: Duration, json: bool) -> anyhow::Result<()> {
 /// Operations of a step: forward, adjoint but for the first layer, and gradients.
 fn flops() -> f64 {
     let layers = WIDTHS.windows(2).map(|pair| 2 * pair[0] * pair[1] * BATCH);
-    layers.enumerate().map(|(k, product)| if k == 0 { 2 * product } else { 3 * product }).sum::<usize>() as f64
+    layers.enumerate().map(|(k, product)| if k == 0 { 2 * product } else { 3 * product }).sum::<usize>()
+        as f64
 }
 
 fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::Result<()> {
@@ -151,7 +152,9 @@ fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::R
         "{engine}, multiply-add peak {peak:.0} GFLOP/s\n\
          autoencoder 784-256-64-256-784, batch {BATCH}: {:.0} million operations a step, which take {:.2} ms at peak;\n\
          its products alone, from packed memory, take {:.2} ms\n",
-        flops / 1e6, flops / peak / 1e6, 1e3 * products
+        flops / 1e6,
+        flops / peak / 1e6,
+        1e3 * products
     ))?;
     let head = "operation";
     output::line(format_args!("{head:<26} GFLOP/s  of peak      step    median  epoch of {SAMPLES}"))?;

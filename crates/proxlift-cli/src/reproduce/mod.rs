@@ -10,6 +10,7 @@ mod figure1;
 mod figure2;
 mod figure3;
 mod folder;
+mod lifting;
 mod machine;
 mod pictures;
 mod report;
@@ -56,12 +57,16 @@ pub struct Arguments {
     /// Fewer images and epochs: the shape of the report in two minutes, not its figures
     #[arg(long)]
     quick: bool,
-    /// Repeat everything with N seeds; lines become means, with bands from the least to the largest
-    #[arg(long, value_name = "N", default_value = "1")]
-    seeds: u64,
+    /// Repeat everything with N seeds; lines become means, with bands from the least to the largest [default: 1; 3 for
+    /// lifting]
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
     /// The mini-batch of LB-FB and SGD in figure 2, which the paper does not tell [default: 50; 20 with --quick]
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
+    /// With --only lifting: a folder with MNIST's IDX files, packed or not [default: digits that the program draws]
+    #[arg(long, value_name = "DIR")]
+    digits: Option<PathBuf>,
     /// Trainings at a time, one thread each [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -77,16 +82,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (_, true) => scale::TINY,
         _ => scale::FULL,
     };
-    if !(1..=100).contains(&arguments.seeds) {
-        return Err(Error::invalid(format!("--seeds is {}, but 1 to 100 make sense", arguments.seeds)).into());
+    let seeds = arguments.seeds.unwrap_or(1);
+    if !(1..=100).contains(&seeds) {
+        return Err(Error::invalid(format!("--seeds is {seeds}, but 1 to 100 make sense")).into());
+    }
+    if arguments.only.contains(&Part::Lifting) {
+        return run_lifting(arguments);
+    }
+    if arguments.digits.is_some() {
+        return Err(Error::invalid("--digits is for --only lifting: leave it out").into());
     }
     scale.batch = arguments.batch.unwrap_or(scale.batch);
     // The pool of the evaluations; its check is that of --threads.
     let pool = pool(arguments.threads)?;
     let threads = pool.current_num_threads();
     let mut parts = Part::value_variants().to_vec();
-    parts.retain(|part| arguments.only.is_empty() || arguments.only.contains(part));
-    let runs = runs(&scale, &parts, arguments.seeds)?;
+    parts.retain(|part| {
+        *part != Part::Lifting && (arguments.only.is_empty() || arguments.only.contains(part))
+    });
+    let runs = runs(&scale, &parts, seeds)?;
     let (data, test) = (arguments.data.as_deref(), arguments.test.as_deref());
     let pictures = pool.install(|| Pictures::load(data, test, &scale))?;
     let name = match scale.name {
@@ -126,11 +140,32 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Part::Figure3 => figure3::write(&material),
         Part::Table1 => table1::write(&material),
         Part::Claims => claims::write(&material),
+        Part::Lifting => unreachable!("it has a report of its own"),
     };
     let sections = pool.install(|| parts.iter().map(section).collect::<proxlift::Result<Vec<_>>>())?;
-    let page = write_page(&material, &sections, arguments.seeds, threads)?;
+    let page = write_page(&material, &sections, seeds, threads)?;
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
+}
+
+/// The report on lifted training of any network: none of the paper's parts, so it stands alone.
+fn run_lifting(arguments: &Arguments) -> Result<()> {
+    let refused =
+        |flag: &str| Err(Error::invalid(format!("{flag} is not for --only lifting: leave it out")).into());
+    match arguments {
+        Arguments { only, .. } if only.len() > 1 => {
+            Err(Error::invalid("lifting has a report of its own: give --only lifting alone").into())
+        }
+        Arguments { data: Some(_), .. } => refused("--data"),
+        Arguments { test: Some(_), .. } => refused("--test"),
+        Arguments { batch: Some(_), .. } => refused("--batch"),
+        Arguments { quick, tiny, seeds, digits, out, threads, .. } => lifting::run(&lifting::Asked {
+            digits: digits.clone(),
+            out: out.clone(),
+            threads: *threads,
+            ..lifting::Asked::new(*quick, *tiny, *seeds)
+        }),
+    }
 }
 
 #[cfg(test)]

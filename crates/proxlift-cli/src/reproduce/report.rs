@@ -35,16 +35,26 @@ impl Material<'_> {
 
     /// Draws `name.svg` and shows it, with what there is to say about it, and links to it and to the `files` behind it.
     pub fn figure(&self, name: &str, chart: Chart, caption: impl Render, files: &[&str]) -> Result<Markup> {
-        let svg = Chart { caution: self.scale.caution(), ..chart }.draw();
-        let name = format!("{name}.svg");
-        self.folder.figure(&name, svg.as_bytes())?;
-        Ok(html! {
-            figure {
-                div.wide { (PreEscaped(svg)) }
-                figcaption { (caption) " " span.files { "Behind it: " (links(&[files, &[&*name]].concat())) } }
-            }
-        })
+        figure(self.folder, name, Chart { caution: self.scale.caution(), ..chart }, caption, files)
     }
+}
+
+/// A drawing on a page: `name.svg` in the folder, what there is to say about it, and links to the `files` behind it.
+pub fn figure(
+    folder: &Folder,
+    name: &str,
+    chart: Chart,
+    caption: impl Render,
+    files: &[&str],
+) -> Result<Markup> {
+    let (svg, name) = (chart.draw(), format!("{name}.svg"));
+    folder.figure(&name, svg.as_bytes())?;
+    Ok(html! {
+        figure {
+            div.wide { (PreEscaped(svg)) }
+            figcaption { (caption) " " span.files { "Behind it: " (links(&[files, &[&*name]].concat())) } }
+        }
+    })
 }
 
 pub fn links(files: &[&str]) -> Markup {

@@ -19,6 +19,8 @@ pub enum Part {
     Table1,
     /// What the paper says, with a verdict
     Claims,
+    /// Beyond the paper, in a report of its own: when lifted training pays, for any network
+    Lifting,
 }
 
 /// Who trains in a comparison.

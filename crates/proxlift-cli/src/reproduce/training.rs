@@ -126,7 +126,7 @@ impl Training {
         };
         let mut session = Session::new(config, network.clone(), &patches)?;
         if clerk.recall().is_none_or(|checkpoint| session.resume(checkpoint).is_err()) {
-            let (loss, psnr) = (clerk.loss(&network), clerk.psnr(0, &network)?);
+            let (loss, psnr) = (fixed_loss(&clerk.fixed, &network), clerk.psnr(0, &network)?);
             clerk.epochs = vec![Epoch { loss, psnr, ..Epoch::default() }];
             session = Session::new(config, network, &patches)?;
         }
@@ -157,7 +157,7 @@ impl Training {
 }
 
 /// The training patches as they were first cut, with their first noise: the loss of every method is taken of them.
-fn first_visit(patches: &Patches, network: &Network<f32>) -> Result<Vec<(Field<f32>, Field<f32>)>> {
+pub fn first_visit(patches: &Patches, network: &Network<f32>) -> Result<Vec<(Field<f32>, Field<f32>)>> {
     let size = patches.spec().size;
     let grid = network.architecture().grid(size, size)?;
     let indices: Vec<usize> = (0..patches.len()).collect();
@@ -169,6 +169,18 @@ fn first_visit(patches: &Patches, network: &Network<f32>) -> Result<Vec<(Field<f
         Ok((field(&z)?, field(&x)?))
     });
     batches.collect()
+}
+
+/// The mean feed-forward loss on patches that stay the same.
+pub fn fixed_loss(fixed: &[(Field<f32>, Field<f32>)], network: &Network<f32>) -> f64 {
+    let engine = engine::standard();
+    let losses = fixed.iter().map(|(z, x)| {
+        let mut estimate = z.clone();
+        engine.denoise(network, z, &mut estimate);
+        let pairs = estimate.data().iter().zip(x.data());
+        0.5 * pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+    });
+    losses.sum::<f64>() / fixed.iter().map(|(z, _)| z.samples()).sum::<usize>() as f64
 }
 
 /// Notes what happens; its time does not count as training.
@@ -201,17 +213,6 @@ impl Clerk<'_> {
         fits.then_some(checkpoint)
     }
 
-    fn loss(&self, network: &Network<f32>) -> f64 {
-        let engine = engine::standard();
-        let losses = self.fixed.iter().map(|(z, x)| {
-            let mut estimate = z.clone();
-            engine.denoise(network, z, &mut estimate);
-            let pairs = estimate.data().iter().zip(x.data());
-            0.5 * pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
-        });
-        losses.sum::<f64>() / self.fixed.iter().map(|(z, _)| z.samples()).sum::<usize>() as f64
-    }
-
     fn psnr(&self, epoch: usize, network: &Network<f32>) -> Result<Option<f64>> {
         let is_due = epoch <= 5 || epoch.is_multiple_of(5) || self.is_last(epoch);
         if !is_due || !matches!(self.training.run.experiment, Experiment::Compare { .. }) {
@@ -239,7 +240,7 @@ impl Observer for Clerk<'_> {
             epoch: record.epoch,
             seconds: before.seconds + passed.unwrap_or(record.seconds - before.wall_seconds),
             wall_seconds: record.seconds,
-            loss: self.loss(network),
+            loss: fixed_loss(&self.fixed, network),
             running_loss: Some(record.loss),
             energy: record.energy,
             energy_steps: record.energy_steps,

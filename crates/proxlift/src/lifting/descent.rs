@@ -28,14 +28,19 @@ impl GradientDescent {
                 ));
             }
         };
-        if let Rule::Lifted { mu } | Rule::Centred { mu } = rule {
-            refuse!(!(mu.is_finite() && mu > 0.0) => "mu is {mu}, but it must be above zero");
-        }
+        rule.check()?;
         // Weights first, then biases, so that the first blocks are matrices.
         let blocks = network.blocks().into_iter().map(<[f32]>::len);
         // In a basis of its own, a gradient is needed as a whole.
         let fused = if matrices.is_empty() { Fused::new(network) } else { None };
         Ok(Self { rule, descent, moments: Moments::new(blocks, matrices.into_iter()), fused })
+    }
+
+    /// Goes on by another rule: for a weight of the loss that falls, say. Fails when its weight is not above zero.
+    pub fn set_rule(&mut self, rule: Rule<f32>) -> Result<()> {
+        rule.check()?;
+        self.rule = rule;
+        Ok(())
     }
 }
 

@@ -25,8 +25,8 @@ pub type Gradients<T> = Vec<Vec<Vec<T>>>;
 
 /// A batch with its auxiliary variables; the network, which may move, is given with every question.
 pub struct Lifted<'a, T> {
-    z: &'a Rows<T>,
-    x: &'a Rows<T>,
+    pub(super) z: &'a Rows<T>,
+    pub(super) x: &'a Rows<T>,
     /// What holds `u` to the activations.
     pub(super) penalty: Penalty,
     /// The weights of the penalties, `lambda_k`; all 1 where there are none.
@@ -76,6 +76,13 @@ impl<'a, T: Real> Lifted<'a, T> {
         self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
     }
 
+    /// Computes all `v_k` again, each by itself.
+    pub fn follow_all(&mut self, network: &Network<T>) {
+        let (pass, z) = (&self.pass, self.z);
+        self.pass.v =
+            (0..pass.v.len()).into_par_iter().map(|k| network.affine(k, pass.input(k, z), z)).collect();
+    }
+
     /// The part of `E` that `theta_k` enters, of each sample: `P(u_k, v_k)`, or `mu l` for `k = K`.
     pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
         if k == self.depth() {
@@ -89,7 +96,7 @@ impl<'a, T: Real> Lifted<'a, T> {
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
     pub fn energy(&self, network: &Network<T>, mu: f64) -> Vec<f64> {
-        (0..=self.depth()).map(|k| self.block(network, k, mu).iter().sum()).collect()
+        (0..=self.depth()).into_par_iter().map(|k| self.block(network, k, mu).iter().sum()).collect()
     }
 
     /// `d_k`, the error of the affine map `k = 0..=K`.
@@ -127,7 +134,7 @@ impl<'a, T: Real> Lifted<'a, T> {
     }
 }
 
-fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+pub(super) fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
     let mut d = output.zeros_like();
     network.loss.gradient(output, x, &mut d);
     d.data_mut().iter_mut().for_each(|d| *d *= mu);
@@ -139,6 +146,9 @@ fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu
 pub enum Rule<T> {
     /// Back-propagation: the tangent, `d = s'(v) back`.
     Backprop,
+    /// As if there were no activation, `d = back`: the straight-through estimator (Bengio, Leonard and Courville 2013), which
+    /// networks with flat activations are trained by elsewhere.
+    StraightThrough,
     /// Lifted Bregman with `u` anchored: the secant, `d = s(v) - s(v - back)`, with the loss weighted by `mu`.
     Lifted {
         /// The weight of the loss.
@@ -155,15 +165,23 @@ impl<T: Real> Rule<T> {
     /// The weight of the loss.
     pub(super) fn loss_weight(self) -> T {
         match self {
-            Self::Backprop => T::one(),
+            Self::Backprop | Self::StraightThrough => T::one(),
             Self::Lifted { mu } | Self::Centred { mu } => mu,
         }
+    }
+
+    /// Checks that the weight of the loss is one.
+    pub(super) fn check(self) -> Result<()> {
+        let mu = self.loss_weight();
+        refuse!(!(mu.is_finite() && mu > T::zero()) => "mu is {mu}, but it must be above zero");
+        Ok(())
     }
 
     /// `d` of a sample from what comes `back` to its `u = s(v)`, which is overwritten.
     pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
         match self {
             Self::Backprop => prox.pullback(T::one(), v, back, d),
+            Self::StraightThrough => d.copy_from_slice(back),
             Self::Lifted { .. } => {
                 d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v - back);
                 prox.prox_in_place(T::one(), d);
@@ -203,7 +221,7 @@ pub fn sweep<T: Real>(
             let mut back = pass.u[k - 1].zeros_like();
             network.layers()[k].adjoint(&d, &mut back);
             learned = by_rule(network, rule, k - 1, &pass.v[k - 1], &back);
-            d = through(network, k - 1, rule, &pass, back);
+            d = through(network, k - 1, rule, (&pass.v[k - 1], &pass.u[k - 1]), back);
         }
     }
     gradients.reverse();
@@ -212,15 +230,16 @@ pub fn sweep<T: Real>(
     Ok((losses, gradients))
 }
 
-fn through<T: Real>(
+/// `d_k` from what comes `back` to `u_k`, for a batch.
+pub(super) fn through<T: Real>(
     network: &Network<T>,
     k: usize,
     rule: Rule<T>,
-    pass: &Pass<T>,
+    (v, u): (&Rows<T>, &Rows<T>),
     mut back: Rows<T>,
 ) -> Rows<T> {
     let (mut d, prox) = (back.zeros_like(), network.activations()[k].prox());
-    let values = pass.v[k].par_rows().zip(pass.u[k].par_rows());
+    let values = v.par_rows().zip(u.par_rows());
     let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
     rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
     d

@@ -8,7 +8,7 @@
 //! in the course of the training, and with it the constraints come to hold.
 
 use super::blocks::{theta_step, u_step};
-use super::{Batch, Lifted, Network, Penalty, Step, Trainer};
+use super::{Batch, Lifted, Network, Penalty, Step, Trainer, layer_parallel};
 use crate::training::backtracking::Backtracking;
 use crate::training::{Auxiliary, BlockOrder};
 use crate::{Real, Result};
@@ -24,7 +24,7 @@ pub struct LbFbOptions {
     pub penalty: Penalty,
     /// Where `u` starts: at the forward pass, or where the last visit to the sample left it.
     pub auxiliary: Auxiliary,
-    /// In a reverse sweep, or all parameters and then all `u` at once.
+    /// In a reverse sweep; or all parameters, then `u` of every other layer, then the rest, with the layers in parallel.
     pub order: BlockOrder,
     /// Iterations on a batch before the next.
     pub inner: usize,
@@ -101,15 +101,16 @@ impl<T: Real> LbFb<T> {
         refused
     }
 
-    /// All parameters, whose blocks share no term of `E`, then `u` of every other layer and of the others: neighbours share one.
-    fn simultaneous(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>, mu: f64) -> usize {
-        let layers = 0..self.beta.len();
-        let mut refused: usize = layers.map(|k| theta_step(lifted, network, k, mu, &mut self.beta[k])).sum();
+    /// The simultaneous order without threads, for activations that learn: they belong to no layer alone.
+    fn one_by_one(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>, mu: f64) -> usize {
+        let mut refused = 0;
+        for (k, beta) in self.beta.iter_mut().enumerate() {
+            refused += theta_step(lifted, network, k, mu, beta);
+        }
         for parity in [0, 1] {
-            refused += (parity..self.gamma.len())
-                .step_by(2)
-                .map(|k| u_step(lifted, network, k, mu, &mut self.gamma[k]))
-                .sum::<usize>();
+            for (k, gamma) in self.gamma.iter_mut().enumerate().skip(parity).step_by(2) {
+                refused += u_step(lifted, network, k, mu, gamma);
+            }
         }
         refused
     }
@@ -123,7 +124,7 @@ impl<T: Real> LbFb<T> {
             }
         }
         if !self.kept.is_empty() {
-            (0..=lifted.depth()).for_each(|k| lifted.follow(network, k));
+            lifted.follow_all(network);
         }
     }
 
@@ -149,7 +150,13 @@ impl<T: Real> Trainer<T> for LbFb<T> {
         for _ in 0..self.options.inner {
             refused += match self.options.order {
                 BlockOrder::Sweep => self.sweep(&mut lifted, network, mu),
-                BlockOrder::Simultaneous => self.simultaneous(&mut lifted, network, mu),
+                BlockOrder::Simultaneous if network.activations().iter().any(|s| s.learns()) => {
+                    self.one_by_one(&mut lifted, network, mu)
+                }
+                BlockOrder::Simultaneous => {
+                    let steps = (&mut self.beta[..], &mut self.gamma[..]);
+                    layer_parallel::iterate(&mut lifted, network, mu, steps)
+                }
             };
             energy.push(total(&lifted, network));
         }

@@ -60,7 +60,7 @@ pub(super) fn by_rule<T: Real>(
     back: &Rows<T>,
 ) -> Vec<Vec<T>> {
     let mut blocks = summed(network, k, v, back, |functions, j, v, back, gradient| match rule {
-        Rule::Backprop => functions.add_derivative(j, v, back, gradient),
+        Rule::Backprop | Rule::StraightThrough => functions.add_derivative(j, v, back, gradient),
         Rule::Lifted { .. } => functions.add_gradient(j, v, v - back, gradient),
         Rule::Centred { .. } => functions.add_gradient(j, v + back, v - back, gradient),
     });

@@ -99,6 +99,15 @@ impl<T: Real> Network<T> {
         &mut self.layers
     }
 
+    /// The affine maps, to be moved by several threads; [`Self::put_layers`] puts them back.
+    pub(super) fn take_layers(&mut self) -> Vec<Box<dyn Affine<T>>> {
+        std::mem::take(&mut self.layers)
+    }
+
+    pub(super) fn put_layers(&mut self, layers: Vec<Box<dyn Affine<T>>>) {
+        self.layers = layers;
+    }
+
     /// `K`, the number of activations.
     pub fn depth(&self) -> usize {
         self.activations.len()

@@ -28,6 +28,11 @@ impl<T: Real> Rows<T> {
         Self::zeros(self.samples(), self.width)
     }
 
+    /// The batch itself, leaving no samples behind.
+    pub(super) fn taken(&mut self) -> Self {
+        Self { width: self.width, data: std::mem::take(&mut self.data) }
+    }
+
     /// Samples.
     pub fn samples(&self) -> usize {
         self.data.len() / self.width

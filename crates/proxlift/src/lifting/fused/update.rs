@@ -38,8 +38,12 @@ impl Fused {
             }
             let chunk = TASK * self.layers[layer].inputs;
             let chunks = numbers.chunks_mut(chunk).zip(mean.chunks_mut(chunk)).zip(square.chunks_mut(chunk));
-            tasks.extend(chunks.enumerate().map(|(i, ((numbers, mean), square))| {
-                Task { layer, first: Some(i * TASK), numbers, mean, square }
+            tasks.extend(chunks.enumerate().map(|(i, ((numbers, mean), square))| Task {
+                layer,
+                first: Some(i * TASK),
+                numbers,
+                mean,
+                square,
             }));
         }
         tasks.into_par_iter().for_each(|task| match task.first {
@@ -53,7 +57,11 @@ impl Fused {
         let inputs = layer.inputs;
         let mut gradient = [0.0; ROWS * COLUMNS];
         let block = ROWS * inputs;
-        let blocks = task.numbers.chunks_mut(block).zip(task.mean.chunks_mut(block)).zip(task.square.chunks_mut(block));
+        let blocks = task
+            .numbers
+            .chunks_mut(block)
+            .zip(task.mean.chunks_mut(block))
+            .zip(task.square.chunks_mut(block));
         for (i, ((weights, mean), square)) in blocks.enumerate() {
             let rows = weights.len() / inputs;
             let d = &self.d.data[layer.output + first + i * ROWS..];
@@ -72,7 +80,8 @@ impl Fused {
                 product(self.level, shape, d, u, (&mut gradient, COLUMNS), false);
                 for (row, gradient) in gradient.chunks_exact(COLUMNS).take(rows).enumerate() {
                     let range = row * inputs + column..row * inputs + column + columns;
-                    let (w, m, s) = (&mut weights[range.clone()], &mut mean[range.clone()], &mut square[range]);
+                    let (w, m, s) =
+                        (&mut weights[range.clone()], &mut mean[range.clone()], &mut square[range]);
                     update.apply(w, &gradient[..columns], m, s);
                 }
             }

@@ -74,7 +74,10 @@ impl Moments {
 
     /// The means of all blocks.
     pub(crate) fn blocks_mut(&mut self) -> impl Iterator<Item = (&mut [f32], &mut [f32])> {
-        self.mean.iter_mut().zip(&mut self.square).map(|(mean, square)| (mean.as_mut_slice(), square.as_mut_slice()))
+        self.mean
+            .iter_mut()
+            .zip(&mut self.square)
+            .map(|(mean, square)| (mean.as_mut_slice(), square.as_mut_slice()))
     }
 
     pub(crate) fn save(&self, state: &mut Snapshot) {

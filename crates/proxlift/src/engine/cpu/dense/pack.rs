@@ -57,7 +57,9 @@ fn squares<S: Simd>(simd: S, from: &[f32], depth: usize, panel: &mut [f32]) -> (
     for j in (0..rows).step_by(lanes) {
         for k in (0..columns).step_by(lanes) {
             match lanes {
-                16 => square::<S, 16>(simd, &from[j * depth + k..], depth, &mut panel[k * width + j..], width),
+                16 => {
+                    square::<S, 16>(simd, &from[j * depth + k..], depth, &mut panel[k * width + j..], width)
+                }
                 8 => square::<S, 8>(simd, &from[j * depth + k..], depth, &mut panel[k * width + j..], width),
                 4 => square::<S, 4>(simd, &from[j * depth + k..], depth, &mut panel[k * width + j..], width),
                 _ => return (0, 0),

@@ -49,7 +49,11 @@ pub(crate) fn product(
     if m == 0 || n == 0 {
         return;
     }
-    assert!(n.is_multiple_of(width / VECTORS) && (m - 1) * apart + n <= c.len() && n <= apart.max(n * usize::from(m == 1)));
+    assert!(
+        n.is_multiple_of(width / VECTORS)
+            && (m - 1) * apart + n <= c.len()
+            && n <= apart.max(n * usize::from(m == 1))
+    );
     if k > 0 {
         assert!((m - 1) * a.row + (k - 1) * a.column < a.values.len());
         let last = (n - 1) / width;

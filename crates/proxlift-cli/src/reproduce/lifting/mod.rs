@@ -1,0 +1,94 @@
+//! `proxlift reproduce --only lifting`: what lifted training brings, where it differs from back-propagation in one thing.
+//!
+//! ```text
+//! size -> jobs -> work (those that are not done yet) -> cases, each with a verdict -> report.html
+//! ```
+
+mod compare;
+mod denoising;
+mod digits;
+mod experiments;
+mod job;
+mod method;
+mod page;
+mod relatives;
+
+use super::folder::Folder;
+use crate::output::{self, Progress};
+use crate::train::announce::duration;
+use crate::workers::side_by_side;
+use crate::{flags::pool, train::interrupt};
+use anyhow::Result;
+use digits::DigitSet;
+use experiments::Size;
+use job::Job;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What was asked for.
+pub struct Asked {
+    pub size: Size,
+    /// A folder with MNIST's files.
+    pub digits: Option<PathBuf>,
+    pub out: Option<PathBuf>,
+    pub threads: Option<usize>,
+}
+
+impl Asked {
+    pub fn new(quick: bool, tiny: bool, seeds: Option<u64>) -> Self {
+        let size = match (quick, tiny) {
+            (true, _) => experiments::QUICK,
+            (_, true) => experiments::TINY,
+            _ => experiments::FULL,
+        };
+        let size = Size { seeds: seeds.unwrap_or(size.seeds), ..size };
+        Self { size, digits: None, out: None, threads: None }
+    }
+}
+
+/// Trains what the report needs, and writes it; whatever was computed stays in the folder.
+pub fn run(asked: &Asked) -> Result<()> {
+    let (size, start) = (&asked.size, Instant::now());
+    let threads = pool(asked.threads)?.current_num_threads();
+    let data = DigitSet::load(asked.digits.as_deref())?;
+    let name = if size.name == "full" { "lifting".to_string() } else { format!("lifting-{}", size.name) };
+    let root = asked.out.clone().unwrap_or(name.into());
+    let folder = Folder::open(&root)?;
+    let jobs = experiments::jobs(size);
+    jobs.iter().for_each(|job| job.recall(&folder.runs(), &data));
+    output::note(format_args!("digits    {}", data.described));
+    output::note(format_args!("to do     {} trainings, {threads} at a time", jobs.len()));
+    interrupt::listen();
+    carry_out(&jobs, &folder.runs(), &data, threads)?;
+    if !jobs.iter().all(Job::is_done) {
+        output::note(format_args!("stopped; nothing is lost: the same command resumes {}", root.display()));
+        std::process::exit(interrupt::EXIT_CODE);
+    }
+    let page = page::write(&folder, size, &data, &jobs)?;
+    output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
+    output::line(page.display())
+}
+
+/// Does all that are not done yet, the longest first, until Ctrl-C.
+fn carry_out(jobs: &[Job], runs: &Path, data: &DigitSet, threads: usize) -> Result<()> {
+    let mut waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_done()).collect();
+    waiting.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    if waiting.len() < jobs.len() {
+        output::note(format_args!("{} of {} are done already", jobs.len() - waiting.len(), jobs.len()));
+    }
+    let total: f64 = waiting.iter().map(|job| job.cost).sum();
+    let (bar, done) = (Progress::with_text(0, 1000), Mutex::new((0, 0.0)));
+    side_by_side(&waiting, threads, |job| {
+        if !interrupt::asked() {
+            pool(Some(1))?.install(|| job.work(runs, data))?;
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            *done = (done.0 + 1, done.1 + job.cost);
+            bar.show(
+                (1000.0 * done.1 / total) as usize,
+                format!("{} of {} trainings", done.0, waiting.len()),
+            );
+        }
+        Ok(())
+    })
+}
