@@ -4,7 +4,7 @@ use proxlift::Real;
 use proxlift::laws::random_field;
 use proxlift::lifting::{
     Batch, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule,
-    Trainer, one_hot,
+    Trainer, one_hot, sweep, sweep_recomputing,
 };
 use proxlift::network::{self, Activation, Architecture};
 use proxlift::operator::Filters;
@@ -165,19 +165,25 @@ fn activations_learn_and_stay_proxes() {
     };
     let (z, labels) = points::<f64>();
     let (x, all) = (one_hot(&labels, 3).unwrap(), (0..SAMPLES).collect::<Vec<_>>());
-    let (mut network, start) = (learns::<f64>(), learns::<f64>());
+    let start = learns::<f64>();
     // Weights and biases of three layers, knots and slopes of two.
-    assert_eq!((network.blocks().len(), network.parameters()), (10, 16 + 64 + 24 + 19 + 2 * 8 * 5));
-    let options = LbFbOptions { auxiliary: Auxiliary::Persistent, ..LbFbOptions::default() };
-    let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
+    assert_eq!((start.blocks().len(), start.parameters()), (10, 16 + 64 + 24 + 19 + 2 * 8 * 5));
+    let recomputed = sweep_recomputing(&start, Rule::Lifted { mu: 0.1 }, &z, &x, 1).unwrap();
+    assert!(sweep(&start, Rule::Lifted { mu: 0.1 }, &z, &x).unwrap() == recomputed);
     let batch = Batch { z: &z, x: &x, indices: &all };
-    let steps = (0..60).map(|_| trainer.step(&mut network, batch, 0.0).unwrap().energy).collect::<Vec<_>>();
-    let energies = steps.concat();
-    let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    assert!(rise <= 1e-6 * energies[0] && energies[energies.len() - 1] < 0.8 * energies[0], "{rise:e}");
-    assert!(moved(&start.blocks(), &network.blocks()));
-    let proxes = network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0);
-    assert!(proxes, "{:?}", network.activations());
+    for order in [BlockOrder::Sweep, BlockOrder::Simultaneous] {
+        let mut network = learns::<f64>();
+        let options = LbFbOptions { auxiliary: Auxiliary::Persistent, order, ..LbFbOptions::default() };
+        let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
+        let energies: Vec<f64> =
+            (0..60).flat_map(|_| trainer.step(&mut network, batch, 0.0).unwrap().energy).collect();
+        let rise = energies.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        assert!(rise <= 1e-6 * energies[0], "{order}: E rises by {rise:e}");
+        assert!(energies[energies.len() - 1] < 0.8 * energies[0], "{order}: {energies:?}");
+        assert!(moved(&start.blocks(), &network.blocks()));
+        let proxes = network.activations().iter().all(|s| s.prox().validate().is_ok() && s.steepest() <= 1.0);
+        assert!(proxes, "{:?}", network.activations());
+    }
 
     let (z, x) = (points::<f32>().0, one_hot(&labels, 3).unwrap());
     let descent = |metric| {

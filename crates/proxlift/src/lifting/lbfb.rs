@@ -101,6 +101,20 @@ impl<T: Real> LbFb<T> {
         refused
     }
 
+    /// The simultaneous order without threads, for activations that learn: they belong to no layer alone.
+    fn one_by_one(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>, mu: f64) -> usize {
+        let mut refused = 0;
+        for (k, beta) in self.beta.iter_mut().enumerate() {
+            refused += theta_step(lifted, network, k, mu, beta);
+        }
+        for parity in [0, 1] {
+            for (k, gamma) in self.gamma.iter_mut().enumerate().skip(parity).step_by(2) {
+                refused += u_step(lifted, network, k, mu, gamma);
+            }
+        }
+        refused
+    }
+
     pub(super) fn recall(&self, lifted: &mut Lifted<'_, T>, network: &Network<T>, indices: &[usize]) {
         for (i, &sample) in indices.iter().enumerate() {
             let Some(Some(kept)) = self.kept.get(sample) else { continue };
@@ -136,6 +150,9 @@ impl<T: Real> Trainer<T> for LbFb<T> {
         for _ in 0..self.options.inner {
             refused += match self.options.order {
                 BlockOrder::Sweep => self.sweep(&mut lifted, network, mu),
+                BlockOrder::Simultaneous if network.activations().iter().any(|s| s.learns()) => {
+                    self.one_by_one(&mut lifted, network, mu)
+                }
                 BlockOrder::Simultaneous => {
                     let steps = (&mut self.beta[..], &mut self.gamma[..]);
                     layer_parallel::iterate(&mut lifted, network, mu, steps)
