@@ -56,7 +56,7 @@ fn write_set(folder: &Path, prefix: &str, gzip: bool) {
         if gzip {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
             packed.write_all(&bytes).unwrap();
-            fs::write(path.with_added_extension("gz"), packed.finish().unwrap()).unwrap();
+            fs::write(folder.join(format!("{prefix}-{name}-ubyte.gz")), packed.finish().unwrap()).unwrap();
         } else {
             fs::write(path, bytes).unwrap();
         }
