@@ -31,15 +31,16 @@ fn features_computed_again_give_the_same_bits() {
     let (z, x) = batch();
     for depth in [1, 2, 5, 9] {
         let network = chain(depth);
-        for rule in [
-            Rule::Backprop,
-            Rule::StraightThrough,
-            Rule::Lifted { mu: 0.5 },
-            Rule::Centred { mu: 2.0 },
-        ] {
+        for rule in
+            [Rule::Backprop, Rule::StraightThrough, Rule::Lifted { mu: 0.5 }, Rule::Centred { mu: 2.0 }]
+        {
             let whole = sweep(&network, rule, &z, &x).unwrap();
             for every in [1, 2, 3, 4, 9, 100] {
-                assert_eq!(sweep_recomputing(&network, rule, &z, &x, every).unwrap(), whole, "{rule:?}, {every}");
+                assert_eq!(
+                    sweep_recomputing(&network, rule, &z, &x, every).unwrap(),
+                    whole,
+                    "{rule:?}, {every}"
+                );
             }
         }
         let said = sweep_recomputing(&network, Rule::Backprop, &z, &x, 0).unwrap_err().to_string();

@@ -16,9 +16,9 @@ mod dense;
 mod descent;
 mod dual_step;
 mod energy;
-mod fixed_point;
 mod fenchel;
 mod file;
+mod fixed_point;
 mod fused;
 mod imprecise;
 mod init;
@@ -45,11 +45,11 @@ pub use dense::Dense;
 pub use descent::GradientDescent;
 pub use dual_step::{DualStep, Synthesis};
 pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use fenchel::{Fenchel, FenchelOptions};
 pub use fixed_point::{
     Acceleration, FixedPoint, FixedPointGradients, FixedPointOptions, FixedPointParams, FixedPointRule,
     FixedPointTrainer, Solution,
 };
-pub use fenchel::{Fenchel, FenchelOptions};
 pub use imprecise::Imprecise;
 pub use inversion::{Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted};
 pub use kind::Kind;
