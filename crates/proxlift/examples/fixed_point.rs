@@ -15,7 +15,9 @@ use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::engine::{Cpu, Engine};
 use proxlift::field::Field;
 use proxlift::image::{Channels, noise::add_gaussian};
-use proxlift::lifting::{FixedPoint, FixedPointOptions, FixedPointParams, FixedPointRule, FixedPointTrainer};
+use proxlift::lifting::{
+    Acceleration, FixedPoint, FixedPointOptions, FixedPointParams, FixedPointRule, FixedPointTrainer,
+};
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
     self, Batch, Constraint, Descent, GradientDescent, Metric, Rate, Schedule, Trainer,
@@ -30,6 +32,14 @@ const TRAINING: usize = 400;
 const TEST: usize = 60;
 const BATCH: usize = 20;
 const FEATURES: usize = 16;
+/// For training, fixed points and their linear systems need not be solved as well as for use.
+const PARAMS: FixedPointParams = FixedPointParams {
+    acceleration: Acceleration::Nesterov,
+    tolerance: 1e-3,
+    most: 200,
+    adjoint_tolerance: 3e-2,
+    adjoint_most: 40,
+};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -46,7 +56,7 @@ fn main() -> Result<()> {
         ("centred, mu 0.1", FixedPointRule::Centred { mu: 0.1 }),
     ] {
         let mut network = start.unrolled(2)?;
-        let params = FixedPointParams::default();
+        let params = PARAMS;
         let options = FixedPointOptions { rule, descent: descent(), params, warm: true, zero_mean: true };
         let mut trainer = FixedPointTrainer::new(&network, options, TRAINING, 0)?;
         let run = train(&mut network, &mut trainer, seconds)?;

@@ -1,6 +1,6 @@
 //! What it brings, and what it costs, to move all layers at once.
 //!
-//!     cargo run --release --example layer_parallel [JSON]
+//!     cargo run --release --example layer_parallel [timings | losses | both [JSON]]
 //!
 //! LB-FB on denoisers of growing depth, with `u` kept for every sample and a batch too small to be shared between threads:
 //!
@@ -8,7 +8,8 @@
 //! - **layers in parallel**: all parameters, then `u` of the even layers, then of the odd ones ([`BlockOrder::Simultaneous`]).
 //!
 //! The first table has the time of an iteration, the second the loss of the network itself after as many iterations of both,
-//! and after as many seconds. With a file name the same figures are written as JSON.
+//! and after as many seconds; times mean something on an idle machine only. With a file name the same figures are written as
+//! JSON.
 
 use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::image::{Channels, noise::add_gaussian};
@@ -31,9 +32,10 @@ const SAMPLES: usize = 8;
 const VISITS: usize = 12;
 
 fn main() -> Result<()> {
-    let timings = timings()?;
-    let losses = losses()?;
-    if let Some(path) = std::env::args().nth(1) {
+    let what = std::env::args().nth(1).unwrap_or_else(|| "both".into());
+    let timings = if what == "losses" { Vec::new() } else { timings()? };
+    let losses = if what == "timings" { Vec::new() } else { losses()? };
+    if let Some(path) = std::env::args().nth(2) {
         let text = json!({ "inner": INNER, "timings": timings, "losses": losses }).to_string();
         std::fs::write(&path, text).map_err(Error::io(&path))?;
     }

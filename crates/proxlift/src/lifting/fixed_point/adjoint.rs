@@ -22,7 +22,7 @@
 //! gives the same gradient along all changes of `theta` that leave the set where `s` is flat as it is: `x^` stays unique.
 
 use crate::network::Layer;
-use crate::real::{dot, sum2};
+use crate::real::{norm_squared, sum2};
 use crate::{Real, engine::Engine, field::Field};
 
 /// The solution.
@@ -31,11 +31,11 @@ pub(super) struct Adjoint<T: Real> {
     pub d: Field<T>,
     /// `w = g + M d`.
     pub w: Field<T>,
-    /// Iterations that the slowest sample took.
+    /// Iterations that it took.
     pub iterations: usize,
 }
 
-/// Solves `w = g + M D w` for each sample, to `tolerance` of the norm of `D g`, or in `most` iterations.
+/// Solves `w = g + M D w` for one sample, to `tolerance` of the norm of `D g`, or in `most` iterations.
 pub(super) fn solve<T: Real>(
     engine: &dyn Engine<T>,
     layer: Layer<'_, T>,
@@ -43,18 +43,16 @@ pub(super) fn solve<T: Real>(
     (g, image): (&Field<T>, &Field<T>),
     (tolerance, most): (f64, usize),
 ) -> Adjoint<T> {
-    let samples = g.samples();
     let (mut d, mut la, mut a) = (g.zeros_like(), g.zeros_like(), image.zeros_like());
     let (mut residual, mut y, mut ap) = (g.zeros_like(), g.zeros_like(), g.zeros_like());
     engine.slope(layer, v, g, &mut residual);
     let mut p = residual.clone();
-    let mut rho = squares(&residual);
-    let enough: Vec<f64> = rho.iter().map(|rho| tolerance * tolerance * rho).collect();
-    let mut open: Vec<bool> = rho.iter().map(|rho| *rho > 0.0).collect();
+    let mut rho = norm_squared(residual.data());
+    let enough = tolerance * tolerance * rho;
     // A direction with less curvature than rounding would leave is one of those where it vanishes.
     let (tau, flat) = (layer.tau.to_double(), T::epsilon().to_double());
     let mut iterations = 0;
-    while iterations < most && open.contains(&true) {
+    while iterations < most && rho > enough {
         // y = D p and A p = D [(p - y) + tau L L* y]: for a projection D, nothing cancels.
         engine.slope(layer, v, &p, &mut y);
         engine.adjoint(layer.theta, &y, &mut a);
@@ -62,44 +60,22 @@ pub(super) fn solve<T: Real>(
         la.zip(&p, |la, p| layer.tau * la + p);
         la.zip(&y, |sum, y| sum - y);
         engine.slope(layer, v, &la, &mut ap);
-        let (of_a, of_p) = (squares(&a), squares(&p));
-        let mut length = vec![T::zero(); samples];
-        for s in 0..samples {
-            let gap = sum2(p.sample(s), y.sample(s), |p, y| y.to_double() * (p - y).to_double());
-            let curvature = gap.max(0.0) + tau * of_a[s];
-            open[s] &= curvature > flat * of_p[s];
-            if open[s] {
-                length[s] = T::of(rho[s] / curvature);
-            }
+        let gap = sum2(p.data(), y.data(), |p, y| y.to_double() * (p - y).to_double());
+        let curvature = gap.max(0.0) + tau * norm_squared(a.data());
+        if curvature <= flat * norm_squared(p.data()) {
+            break;
         }
-        add(&mut d, &length, &y, T::one());
-        add(&mut residual, &length, &ap, -T::one());
-        let now = squares(&residual);
-        let keep: Vec<T> =
-            (0..samples).map(|s| if open[s] { T::of(now[s] / rho[s]) } else { T::zero() }).collect();
-        let each = p.sample_len();
-        for (s, p) in p.data_mut().chunks_exact_mut(each).enumerate() {
-            p.iter_mut().zip(residual.sample(s)).for_each(|(p, &r)| *p = r + keep[s] * *p);
-        }
+        let length = T::of(rho / curvature);
+        d.zip(&y, |d, y| d + length * y);
+        residual.zip(&ap, |r, ap| r - length * ap);
+        let now = norm_squared(residual.data());
+        let keep = T::of(now / rho);
+        p.zip(&residual, |p, r| r + keep * p);
         rho = now;
-        open.iter_mut().zip(rho.iter().zip(&enough)).for_each(|(open, (rho, enough))| *open &= rho > enough);
         iterations += 1;
     }
     let mut w = la;
     engine.pullback(layer, &d, &mut a, &mut w);
     w.zip(g, |md, g| md + g);
     Adjoint { d, w, iterations }
-}
-
-/// `||a||^2` of each sample.
-fn squares<T: Real>(a: &Field<T>) -> Vec<f64> {
-    (0..a.samples()).map(|s| dot(a.sample(s), a.sample(s))).collect()
-}
-
-/// `a += sign lengths[s] b`, sample by sample.
-fn add<T: Real>(a: &mut Field<T>, lengths: &[T], b: &Field<T>, sign: T) {
-    let each = a.sample_len();
-    for (s, a) in a.data_mut().chunks_exact_mut(each).enumerate() {
-        a.iter_mut().zip(b.sample(s)).for_each(|(a, &b)| *a += sign * lengths[s] * b);
-    }
 }

@@ -21,11 +21,12 @@
 //!   `d = (u* - u_mu) / mu`. As `mu -> 0` it becomes the implicit one.
 //! - **centred**: from both sides, `d = (u_{-mu} - u_mu) / 2 mu`.
 
-use super::{FixedPoint, FixedPointParams, Solution, adjoint};
+use super::{FixedPoint, FixedPointParams, Solution, adjoint, alone, together};
 use crate::engine::{Engine, pass::half_squared};
 use crate::prox::PiecewiseGradient;
 use crate::real::dot;
 use crate::{Real, Result, field::Field, operator::Filters};
+use rayon::prelude::*;
 
 /// How the loss is differentiated at the fixed point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,11 +146,17 @@ impl<T: Real> FixedPoint<T> {
                 engine.analyse(layer.theta, e, &mut g);
                 g.map(|g| -g);
                 let limits = (params.adjoint_tolerance, params.adjoint_most);
-                let found = adjoint::solve(engine, layer, &at.v, (&g, e), limits);
+                let one = |s: usize| {
+                    let (v, g, image) = (alone(&at.v, s), alone(&g, s), alone(e, s));
+                    adjoint::solve(engine, layer, &v, (&g, &image), limits)
+                };
+                let found: Vec<_> = (0..e.samples()).into_par_iter().map(one).collect();
                 if let Some((s, gradient)) = functions.zip(activation.as_mut()) {
-                    s.add_derivatives(&at.v, &found.w, gradient);
+                    let w = together(found.iter().map(|one| &one.w), &g);
+                    s.add_derivatives(&at.v, &w, gradient);
                 }
-                Ok(Errors { d: found.d, activation, iterations: found.iterations })
+                let iterations = found.iter().map(|one| one.iterations).max().unwrap_or(0);
+                Ok(Errors { d: together(found.iter().map(|one| &one.d), &g), activation, iterations })
             }
             FixedPointRule::Lifted { mu } => {
                 let above = nudged(mu)?;

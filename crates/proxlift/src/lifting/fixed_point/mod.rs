@@ -25,7 +25,7 @@ pub use solve::{Acceleration, Solution};
 pub use trainer::{FixedPointOptions, FixedPointTrainer};
 
 use crate::network::{Activation, Layer, Network};
-use crate::{Real, Result, operator::Filters};
+use crate::{Real, Result, field::Field, operator::Filters};
 
 /// The operator, the step and the activation that all layers share.
 ///
@@ -139,4 +139,24 @@ impl<T: Real> FixedPoint<T> {
     pub fn layer(&self) -> Layer<'_, T> {
         Layer { theta: &self.theta, tau: self.tau, activation: &self.activation }
     }
+}
+
+/// One sample by itself. Samples are solved side by side, each for as long as it needs and while it sits in the cache.
+fn alone<T: Real>(batch: &Field<T>, s: usize) -> Field<T> {
+    let mut one = Field::zeros(1, batch.channels(), batch.grid());
+    one.data_mut().copy_from_slice(batch.sample(s));
+    one
+}
+
+/// Many samples together.
+fn together<'a, T: Real>(
+    mut samples: impl ExactSizeIterator<Item = &'a Field<T>>,
+    like: &Field<T>,
+) -> Field<T> {
+    let mut batch = Field::zeros(samples.len(), like.channels(), like.grid());
+    let length = batch.sample_len();
+    for (to, from) in batch.data_mut().chunks_exact_mut(length).zip(&mut samples) {
+        to.copy_from_slice(from.data());
+    }
+    batch
 }

@@ -5,9 +5,10 @@
 //!
 //! B. O'Donoghue, E. Candes, "Adaptive restart for accelerated gradient schemes", 2015.
 
-use super::{FixedPoint, FixedPointParams};
+use super::{FixedPoint, FixedPointParams, alone, together};
 use crate::real::{norm_squared, sum2, sum3};
 use crate::{Real, Result, engine::Engine, field::Field, named::named};
+use rayon::prelude::*;
 
 named! {
     /// How the iteration is sped up.
@@ -65,36 +66,64 @@ impl<T: Real> FixedPoint<T> {
         refuse!(z.channels() != channels || z.grid().gap() != gap =>
             "the images have {} channels or were laid out for another kernel size: the network takes {channels}",
             z.channels());
-        let mut u = Field::zeros(z.samples(), self.theta.features(), z.grid());
+        let like = Field::zeros(1, self.theta.features(), z.grid());
         if let Some(start) = start {
-            let same =
-                (start.samples(), start.channels(), start.grid()) == (u.samples(), u.channels(), u.grid());
-            refuse!(!same => "the start of the fixed point has another shape than its features");
-            u.copy_from(start);
+            let fits = (start.samples(), start.channels(), start.grid())
+                == (z.samples(), like.channels(), like.grid());
+            refuse!(!fits => "the start of the fixed point has another shape than its features");
         }
+        let one = |s: usize| {
+            let from = start.map_or_else(|| like.clone(), |start| alone(start, s));
+            self.solve_one(engine, &alone(z, s), from, params)
+        };
+        let found: Vec<Result<One<T>>> = (0..z.samples()).into_par_iter().map(one).collect();
+        let found = found.into_iter().collect::<Result<Vec<_>>>()?;
+        let residuals: Vec<f64> = found.iter().map(|one| one.residual).collect();
+        Ok(Solution {
+            u: together(found.iter().map(|one| &one.u), &like),
+            v: together(found.iter().map(|one| &one.v), &like),
+            r: together(found.iter().map(|one| &one.r), z),
+            iterations: found.iter().map(|one| one.iterations).max().unwrap_or(0),
+            unsolved: residuals.iter().filter(|residual| **residual > params.tolerance).count(),
+            residuals,
+        })
+    }
+
+    fn solve_one(
+        &self,
+        engine: &dyn Engine<T>,
+        z: &Field<T>,
+        mut u: Field<T>,
+        params: FixedPointParams,
+    ) -> Result<One<T>> {
         let layer = self.layer();
         let (mut y, mut next, mut v, mut r) = (u.clone(), u.zeros_like(), u.zeros_like(), z.zeros_like());
-        let mut t = vec![1.0; z.samples()];
-        let (mut iterations, mut residuals) = (0, vec![f64::INFINITY; z.samples()]);
-        while iterations < params.most && residuals.iter().any(|residual| *residual > params.tolerance) {
+        let (mut iterations, mut residual, mut t) = (0, f64::INFINITY, 1.0);
+        while iterations < params.most && residual > params.tolerance {
             engine.layer(layer, &y, z, &mut r, &mut v);
             engine.activate(layer, &v, &mut next);
             iterations += 1;
-            for (s, residual) in residuals.iter_mut().enumerate() {
-                *residual = change(next.sample(s), y.sample(s));
-            }
-            refuse!(residuals.iter().any(|residual| residual.is_nan()) =>
+            residual = change(next.data(), y.data());
+            refuse!(residual.is_nan() =>
                 "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
             match params.acceleration {
                 Acceleration::None => y.copy_from(&next),
-                Acceleration::Nesterov => extrapolate(&mut t, &u, &next, &mut y),
+                Acceleration::Nesterov => extrapolate(&mut t, u.data(), next.data(), y.data_mut()),
             }
             std::mem::swap(&mut u, &mut next);
         }
         engine.layer(layer, &u, z, &mut r, &mut v);
-        let unsolved = residuals.iter().filter(|residual| **residual > params.tolerance).count();
-        Ok(Solution { u, v, r, iterations, residuals, unsolved })
+        Ok(One { u, v, r, iterations, residual })
     }
+}
+
+/// The fixed point of one sample.
+struct One<T: Real> {
+    u: Field<T>,
+    v: Field<T>,
+    r: Field<T>,
+    iterations: usize,
+    residual: f64,
 }
 
 /// `||a - b|| / ||a||`, zero where both are.
@@ -103,18 +132,14 @@ fn change<T: Real>(a: &[T], b: &[T]) -> f64 {
     if apart == 0.0 { 0.0 } else { apart / norm_squared(a).sqrt() }
 }
 
-/// `y <- next + beta (next - u)`, sample by sample.
-fn extrapolate<T: Real>(t: &mut [f64], u: &Field<T>, next: &Field<T>, y: &mut Field<T>) {
-    let length = y.sample_len();
-    for (s, (y, t)) in y.data_mut().chunks_exact_mut(length).zip(t).enumerate() {
-        let (u, next) = (u.sample(s), next.sample(s));
-        let against = sum3(y, next, u, |y, next, u| (y - next).to_double() * (next - u).to_double());
-        if against > 0.0 {
-            *t = 1.0;
-        }
-        let after = 0.5 * (1.0 + (1.0 + 4.0 * *t * *t).sqrt());
-        let beta = T::of((*t - 1.0) / after);
-        *t = after;
-        y.iter_mut().zip(next.iter().zip(u)).for_each(|(y, (&next, &u))| *y = next + beta * (next - u));
+/// `y <- next + beta (next - u)`.
+fn extrapolate<T: Real>(t: &mut f64, u: &[T], next: &[T], y: &mut [T]) {
+    let against = sum3(y, next, u, |y, next, u| (y - next).to_double() * (next - u).to_double());
+    if against > 0.0 {
+        *t = 1.0;
     }
+    let after = 0.5 * (1.0 + (1.0 + 4.0 * *t * *t).sqrt());
+    let beta = T::of((*t - 1.0) / after);
+    *t = after;
+    y.iter_mut().zip(next.iter().zip(u)).for_each(|(y, (&next, &u))| *y = next + beta * (next - u));
 }
