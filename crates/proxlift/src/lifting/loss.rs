@@ -23,9 +23,15 @@ named! {
 
 impl Loss {
     /// The loss of a sample.
+    #[inline]
     pub fn value<T: Real>(self, output: &[T], x: &[T]) -> f64 {
         match self {
-            Self::Squared => 0.5 * sum2(output, x, |o, x| (o.to_double() - x.to_double()).powi(2)),
+            Self::Squared => {
+                0.5 * sum2(output, x, |o, x| {
+                    let away = o.to_double() - x.to_double();
+                    away * away
+                })
+            }
             Self::Logistic => sum2(output, x, |o, x| {
                 let (o, x) = (o.to_double(), x.to_double());
                 o.max(0.0) + (-o.abs()).exp().ln_1p() - x * o
@@ -45,6 +51,7 @@ impl Loss {
     }
 
     /// The same for a sample.
+    #[inline(always)]
     pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
         let triples = out.iter_mut().zip(output).zip(x);
         match self {

@@ -31,6 +31,15 @@ pub(crate) fn level() -> Level {
     level::best()
 }
 
+/// `f`, compiled for the instruction set: for loops that the compiler vectorises, where all of `f` is inlined.
+#[inline(always)]
+pub(crate) fn vectorised<R>(level: Level, f: impl FnOnce() -> R) -> R {
+    dispatch!(level, simd => {
+        let _ = simd;
+        f()
+    })
+}
+
 /// Columns of a panel.
 pub(crate) fn panel_width(level: Level) -> usize {
     #[inline(always)]
