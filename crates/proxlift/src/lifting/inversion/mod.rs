@@ -16,8 +16,11 @@
 mod block;
 mod descent;
 mod lifted;
+mod regulariser;
 
-use super::{Network, Pass, Penalty, Regulariser, Rows};
+pub use regulariser::{ByProx, Near, Regulariser, Variation};
+
+use super::{Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! What is known of an unknown input: convex terms `R`, given by their value and their backward step.
 
-use super::Rows;
+use crate::lifting::Rows;
 use crate::operator::{FiniteDifferences, LinearOperator};
 use crate::prox::{BoxClip, L2Ball, Prox};
 use crate::solver::{Inertia, StopRule, TotalVariation, TvParams, total_variation};

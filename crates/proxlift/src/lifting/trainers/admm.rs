@@ -12,7 +12,8 @@
 //! ends, `-rho y_k` is back-propagation's error of layer `k`, and `-gamma w_k` what it passes down to it. The first iteration is
 //! that of [`ClosedForm`]. The method is for whole sets; for mini-batches, give [`Splitting::memory`].
 
-use super::{Batch, ClosedForm, Network, Splitting, Step, Trainer};
+use super::{Batch, ClosedForm, Splitting, Step, Trainer};
+use crate::lifting::Network;
 use crate::training::Auxiliary;
 use crate::{Real, Result, named::named};
 

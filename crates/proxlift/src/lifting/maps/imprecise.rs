@@ -1,7 +1,7 @@
 //! Arithmetic that is not exact: features and errors of few bits, noise on what is computed from errors.
 
-use super::Rows;
-use super::affine::Affine;
+use super::Affine;
+use crate::lifting::Rows;
 use crate::random::{Purpose, stream};
 use crate::{Real, Result};
 use rand_distr::{Distribution, StandardNormal};

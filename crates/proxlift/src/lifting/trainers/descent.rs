@@ -1,6 +1,7 @@
 //! Gradient descent by one reverse sweep: back-propagation, lifted or centred, in any metric of the parameters.
 
-use super::{Batch, Network, Rule, Step, Trainer, fused::Fused, sweep};
+use super::{Batch, Step, Trainer};
+use crate::lifting::{Network, Rule, fused::Fused, sweep};
 use crate::training::optimiser::Moments;
 use crate::training::{Descent, Metric};
 use crate::{Error, Result};

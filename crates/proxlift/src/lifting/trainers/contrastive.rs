@@ -11,11 +11,12 @@
 //!
 //! An error of either is of the order of `mu`; in the difference the first order is gone, so `g` is back-propagation's gradient
 //! up to `mu^2`. The minimisations start at the forward pass with a sweep of unit steps, `u_k = s_k(v_k - A_{k+1}* d_{k+1})`, and
-//! go on by backtracked ones. After one sweep of a network with one hidden layer, `g` is that of [`Rule::Centred`](super::Rule),
+//! go on by backtracked ones. After one sweep of a network with one hidden layer, `g` is that of [`Rule::Centred`](crate::lifting::Rule),
 //! which takes the difference layer by layer, as dual propagation does.
 
-use super::blocks::u_step;
-use super::{Batch, Gradients, Lifted, Network, Rows, Step, Trainer};
+use super::{Batch, Step, Trainer};
+use crate::lifting::blocks::u_step;
+use crate::lifting::{Gradients, Lifted, Network, Rows};
 use crate::training::backtracking::Backtracking;
 use crate::training::optimiser::Moments;
 use crate::training::{Descent, Metric};

@@ -7,8 +7,9 @@
 //! deeply nested systems*, AISTATS 2014), [`LbFbOptions::mac`]: the weight of its penalty over that of the loss, `1 / mu`, grows
 //! in the course of the training, and with it the constraints come to hold.
 
-use super::blocks::{theta_step, u_step};
-use super::{Batch, Lifted, Network, Penalty, Step, Trainer, layer_parallel};
+use super::{Batch, Step, Trainer, layer_parallel};
+use crate::lifting::blocks::{theta_step, u_step};
+use crate::lifting::{Lifted, Network, Penalty};
 use crate::training::backtracking::Backtracking;
 use crate::training::{Auxiliary, BlockOrder};
 use crate::{Real, Result};

@@ -1,8 +1,8 @@
 //! The layers of the paper's denoiser: they see the noisy image beside the layer before.
 
-use super::Rows;
-use super::affine::Affine;
+use super::Affine;
 use super::kind::{Kind, Shape};
+use crate::lifting::Rows;
 use crate::operator::{Convolution, Filters, LinearOperator};
 use crate::{Real, Result};
 use rayon::prelude::*;

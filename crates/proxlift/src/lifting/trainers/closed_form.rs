@@ -8,7 +8,8 @@
 
 use super::cholesky::Normal;
 use super::splitting::{Split, Splitting};
-use super::{Batch, Multipliers, Network, Step, Trainer};
+use super::{Batch, Multipliers, Step, Trainer};
+use crate::lifting::Network;
 use crate::training::Auxiliary;
 use crate::{Real, Result};
 

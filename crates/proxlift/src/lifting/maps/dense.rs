@@ -1,7 +1,7 @@
 //! The full matrix.
 
-use super::affine::{Affine, add_bias, bias_gradient};
-use super::{Kind, Rows};
+use super::{Affine, Kind, add_bias, bias_gradient};
+use crate::lifting::Rows;
 use crate::matrix::{Matrix, multiply, product};
 use crate::{Real, Result};
 

@@ -103,7 +103,7 @@ impl Kind {
     }
 
     /// The map with these blocks of parameters. Fails when they do not fit it, or a size is out of range.
-    pub(super) fn with<T: Real>(self, mut blocks: Vec<Vec<T>>) -> Result<Box<dyn Affine<T>>> {
+    pub(in crate::lifting) fn with<T: Real>(self, mut blocks: Vec<Vec<T>>) -> Result<Box<dyn Affine<T>>> {
         let lengths = self.blocks()?;
         refuse!(!blocks.iter().map(Vec::len).eq(lengths) => "the numbers of a layer do not fit its sizes");
         refuse!(blocks.iter().flatten().any(|w| !w.is_finite()) => "a layer holds a number that is not finite");

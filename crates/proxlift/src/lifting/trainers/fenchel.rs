@@ -13,8 +13,9 @@
 //! first, then every `theta_k`, which do not see each other. Steps are those of LB-FB, so `E` cannot rise on a batch. For whole
 //! sets `u` is kept; for mini-batches it starts at the forward pass.
 
-use super::blocks::{theta_step, u_step};
-use super::{Batch, LbFb, LbFbOptions, Lifted, Network, Step, Trainer};
+use super::{Batch, LbFb, LbFbOptions, Step, Trainer};
+use crate::lifting::blocks::{theta_step, u_step};
+use crate::lifting::{Lifted, Network};
 use crate::training::Auxiliary;
 use crate::{Real, Result};
 

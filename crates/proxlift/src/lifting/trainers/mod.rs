@@ -1,5 +1,24 @@
 //! What all trainers of general networks share.
 
+mod admm;
+mod cholesky;
+mod closed_form;
+mod contrastive;
+mod descent;
+mod fenchel;
+mod layer_parallel;
+mod lbfb;
+mod pieces;
+mod splitting;
+
+pub use admm::{Admm, Multipliers};
+pub use closed_form::ClosedForm;
+pub use contrastive::{Contrastive, ContrastiveOptions, contrast};
+pub use descent::GradientDescent;
+pub use fenchel::{Fenchel, FenchelOptions};
+pub use lbfb::{LbFb, LbFbOptions};
+pub use splitting::{Split, Splitting};
+
 use super::{Network, Rows};
 use crate::Result;
 

@@ -18,7 +18,7 @@
 
 use super::cholesky::{Cholesky, Normal};
 use super::pieces::{Piece, nearest, pieces};
-use super::{Kind, Loss, Network, Rows};
+use crate::lifting::{Kind, Loss, Network, Rows};
 use crate::matrix::{Matrix, multiply};
 use crate::network::Activation;
 use crate::prox::{Identity, Sigmoid, Softmax};

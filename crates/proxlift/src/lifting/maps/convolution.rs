@@ -1,8 +1,8 @@
 //! Convolutions with a stride and padding, as products with a matrix of shifted pixels.
 
-use super::Rows;
-use super::affine::{Affine, add_bias, bias_gradient};
 use super::kind::{Kind, Shape};
+use super::{Affine, add_bias, bias_gradient};
+use crate::lifting::Rows;
 use crate::matrix::{Matrix, multiply, product};
 use crate::operator::Filters;
 use crate::{Real, Result};

@@ -17,9 +17,9 @@
 //! All `u` in one round would be possible with steps half as long, for a Hessian that is block tri-diagonal; two colours need
 //! no such bound.
 
-use super::energy::output_error;
-use super::{Affine, Lifted, Network, Penalty, Rows};
 use crate::Real;
+use crate::lifting::energy::output_error;
+use crate::lifting::{Affine, Lifted, Network, Penalty, Rows};
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Trial};
 use rayon::prelude::*;

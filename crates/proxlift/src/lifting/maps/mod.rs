@@ -1,6 +1,19 @@
 //! Affine maps: what stands between two activations.
 
-use super::{Kind, Rows};
+mod convolution;
+mod dense;
+mod dual_step;
+mod imprecise;
+mod init;
+mod kind;
+
+pub use convolution::Convolutional;
+pub use dense::Dense;
+pub use dual_step::{DualStep, Synthesis};
+pub use imprecise::Imprecise;
+pub use kind::Kind;
+
+use super::Rows;
 use crate::Real;
 
 /// An affine map `F(u, z) = A u + C z + b` of the layer before and of the network's input, with its parameters.
@@ -54,7 +67,7 @@ pub trait Affine<T: Real>: Send + Sync {
 }
 
 /// Adds the bias of each feature to its plane.
-pub(super) fn add_bias<T: Real>(v: &mut [T], bias: &[T]) {
+fn add_bias<T: Real>(v: &mut [T], bias: &[T]) {
     let pixels = v.len() / bias.len();
     for (plane, &b) in v.chunks_exact_mut(pixels).zip(bias) {
         plane.iter_mut().for_each(|v| *v += b);
@@ -62,7 +75,7 @@ pub(super) fn add_bias<T: Real>(v: &mut [T], bias: &[T]) {
 }
 
 /// The gradient by the bias of each feature: sums of its plane, sample after sample.
-pub(super) fn bias_gradient<T: Real>(d: &Rows<T>, features: usize) -> Vec<T> {
+fn bias_gradient<T: Real>(d: &Rows<T>, features: usize) -> Vec<T> {
     let (mut gradient, pixels) = (vec![T::zero(); features], d.width() / features);
     for row in d.rows() {
         for (g, plane) in gradient.iter_mut().zip(row.chunks_exact(pixels)) {
