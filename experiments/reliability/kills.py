@@ -71,7 +71,7 @@ def reproduction(folder, whole, seconds, draw, tally):
         if killed([*REPRODUCE, place], seconds, draw):
             tally.add("reproduce: killed")
     run(*REPRODUCE, place, check=True)
-    models = {path.relative_to(place): path.read_bytes() for path in place.rglob("*.safetensors")}
+    models = {path.relative_to(place): path.read_bytes() for path in place.rglob("model.safetensors")}
     tally.add("reproduce: same bits" if models == whole else "reproduce: OTHER BITS")
     tally.add("reproduce: partial files left", len(partials(place)))
 
@@ -100,7 +100,7 @@ def main():
         lambda draw: denoising(folder, pictures, duration, draw, tally),
     ]
     if run(*REPRODUCE, whole / "reproduce").returncode == 0:
-        found = (whole / "reproduce").rglob("*.safetensors")
+        found = (whole / "reproduce").rglob("model.safetensors")
         figures = {path.relative_to(whole / "reproduce"): path.read_bytes() for path in found}
         attacks.append(lambda draw: reproduction(folder, figures, 20, draw, tally))
     names = ["train: killed", "denoise: killed", "reproduce: killed"]

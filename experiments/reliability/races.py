@@ -17,7 +17,7 @@ def main():
     while tally["starts of 4"] < count:
         place = folder / "run"
         shutil.rmtree(place, ignore_errors=True)
-        children = [subprocess.Popen([PROGRAM, *WORDS, place], stderr=subprocess.PIPE) for _ in range(4)]
+        children = [subprocess.Popen([PROGRAM, *WORDS, place], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(4)]
         ended = [(child.communicate()[1].decode(), child.returncode) for child in children]
         winners = sum(code == 0 for _, code in ended)
         tally.add("one winner" if winners == 1 else f"{winners} WINNERS")

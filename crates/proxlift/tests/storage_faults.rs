@@ -102,7 +102,7 @@ fn train(folder: &Path, epochs: usize) -> Result<Model> {
     if latest.is_file() {
         session.resume(Checkpoint::load(&latest)?)?;
     }
-    session.keep_checkpoints(&latest, config.fingerprint());
+    session.keep_two_checkpoints(&latest, config.fingerprint());
     let mut watch = Watch { stop: epochs };
     session.run(&*engine::standard(), &mut watch)?;
     let model = session.model("four pictures");

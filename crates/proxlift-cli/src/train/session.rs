@@ -51,7 +51,7 @@ pub fn train_in(
     } else {
         announce(&session);
     }
-    session.keep_checkpoints(folder.checkpoint(), fingerprint);
+    session.keep_two_checkpoints(folder.checkpoint(), fingerprint);
     let ended = session.run(&*engine::standard(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
     Ok(Outcome { stopped, best: watch.best, trainer: session.trainer.describe() })

@@ -80,19 +80,6 @@ fn hand_on(before: &Metadata, file: &File, path: &Path) {
 #[cfg(not(unix))]
 fn hand_on(_: &Metadata, _: &File, _: &Path) {}
 
-/// Gives what is at `path` the name `previous` too, in the place of what had it.
-pub(super) fn keep_as(path: &Path, previous: &Path) -> io::Result<()> {
-    let step = previous.with_extension("replacing");
-    let _ = std::fs::remove_file(&step);
-    if calls::link(path, &step).is_ok() {
-        return calls::rename(&step, previous);
-    }
-    // Not all systems have links.
-    let mut partial = Partial::new(folder_of(previous), true)?;
-    io::copy(&mut File::open(path)?, &mut partial)?;
-    partial.persist(previous, None)
-}
-
 /// Copies a file, whole or not at all.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut source = regular::open(from)?;

@@ -66,12 +66,25 @@ impl Partial {
     pub(super) fn persist(mut self, path: &Path, keep: Option<&Path>) -> io::Result<()> {
         calls::sync(&self.file)?;
         if let Some(keep) = keep.filter(|_| path.is_file()) {
-            super::atomic::keep_as(path, keep)?;
+            keep_as(path, keep)?;
         }
         calls::rename(&self.path, path)?;
         self.named = true;
         Ok(())
     }
+}
+
+/// Gives what is at `path` the name `previous` too, in the place of what had it.
+fn keep_as(path: &Path, previous: &Path) -> io::Result<()> {
+    let step = previous.with_extension("replacing");
+    let _ = std::fs::remove_file(&step);
+    if calls::link(path, &step).is_ok() {
+        return calls::rename(&step, previous);
+    }
+    // Not all systems have links.
+    let mut partial = Partial::new(previous.parent().unwrap_or(Path::new(".")), true)?;
+    io::copy(&mut File::open(path)?, &mut partial)?;
+    partial.persist(previous, None)
 }
 
 impl Drop for Partial {

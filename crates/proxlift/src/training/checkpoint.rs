@@ -17,7 +17,7 @@
 
 use super::{EpochRecord, Notes, Snapshot};
 use crate::model::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
-use crate::storage::{self, write_keeping};
+use crate::storage::{self, write_atomically, write_keeping};
 use crate::{Error, Result, network::Network};
 use safetensors::{Dtype, SafeTensors};
 use std::collections::BTreeMap;
@@ -48,9 +48,14 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes the checkpoint to `path`, replacing what was there only once it is whole on the disk; that is kept beside
-    /// it, see [`Checkpoint::previous`].
+    /// Writes the checkpoint to `path`, replacing what was there only once it is whole on the disk.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        write_atomically(path, |file| self.write(&mut BufWriter::new(file)).map_err(Error::io(path)))
+    }
+
+    /// The same, with what was there kept as [`Checkpoint::previous`].
+    pub fn save_keeping_previous(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_keeping(path, &Self::previous(path), |file| {
             self.write(&mut BufWriter::new(file)).map_err(Error::io(path))
