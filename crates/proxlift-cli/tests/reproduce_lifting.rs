@@ -13,6 +13,31 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Files with verdicts beside those of the trainings, and words of the sections that show them.
+const DUELS: [(&str, &str); 3] = [
+    ("parallel.json", "All at once pays in"),
+    ("infinite.json", "fixed point, centred, μ 0.1"),
+    ("inversion.json", "encoder, total variation"),
+];
+
+/// What is in `runs/` beside trainings.
+const MEASURED: [&str; 5] =
+    ["memory.json", "parallel-times.json", "parallel-losses.json", "infinite.json", "inversion.json"];
+
+/// All duels of such a file, wherever they are.
+fn duels(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Object(fields) if fields.contains_key("verdict") => vec![value],
+        Value::Object(fields) => fields.values().flat_map(duels).collect(),
+        Value::Array(all) => all.iter().flat_map(duels).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Everything but times.
 fn scores(path: &Path) -> Vec<(String, String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&read(path)).unwrap();
@@ -32,7 +57,9 @@ fn the_report_is_whole_and_goes_on_where_it_was_stopped() {
     assert!(err.contains("60 digits that the program draws"), "{err}");
     let root = desk.path("lifting-tiny");
     let page = read(&root.join("report.html"));
-    for word in ["depth", "few", "starts", "arithmetic", "weights", "digits", "memory", "setup"] {
+    let trainings = ["depth", "few", "starts", "arithmetic", "weights", "digits"];
+    let others = ["parallel", "infinite", "inversion", "memory", "setup"];
+    for word in trainings.into_iter().chain(others) {
         assert!(page.contains(&format!("id=\"{word}\"")), "{word}");
     }
     for word in ["The tiny version", "lifting wins in", "ADMM", "centred, μ 10 to 0.1", "straight-through"] {
@@ -43,16 +70,48 @@ fn the_report_is_whole_and_goes_on_where_it_was_stopped() {
     assert!(before.len() > 150, "{}", before.len());
     // Every case has back-propagation, and every number is one.
     assert!(before.iter().all(|(case, _, scores)| scores.contains("mean") || panic!("{case}: {scores}")));
+    // So has every duel.
+    for (file, what) in DUELS {
+        let found = duels(&json(&root.join(file)));
+        assert!(found.len() >= 2, "{file}: {found:?}");
+        assert!(found.iter().all(|duel| duel["of_first"]["mean"].is_f64()), "{file}: {found:?}");
+        assert!(page.contains(what), "{file}: {what}");
+    }
     // Some of the work is lost; it is done again to the same numbers, and the rest is not.
-    let runs: Vec<_> = std::fs::read_dir(root.join("runs")).unwrap().map(|f| f.unwrap().path()).collect();
-    let kept = runs.len() - 5;
-    runs.iter()
-        .filter(|path| !path.ends_with("memory.json"))
-        .take(5)
-        .for_each(|path| std::fs::remove_file(path).unwrap());
+    let kept = DUELS.map(|(file, _)| read(&root.join(file)));
+    let runs = std::fs::read_dir(root.join("runs")).unwrap().map(|f| f.unwrap().path());
+    let runs: Vec<_> = runs.filter(|path| !MEASURED.iter().any(|name| path.ends_with(name))).collect();
+    runs.iter().take(5).for_each(|path| std::fs::remove_file(path).unwrap());
     let (_, err) = desk.succeeds(TINY);
-    assert!(err.contains(&format!("{} of {} are done already", kept - 1, runs.len() - 1)), "{err}");
+    assert!(err.contains(&format!("{} of {} are done already", runs.len() - 5, runs.len())), "{err}");
     assert_eq!(scores(&root.join("verdicts.json")), before);
+    assert_eq!(DUELS.map(|(file, _)| read(&root.join(file))), kept);
+}
+
+#[test]
+fn measurements_are_kept_one_by_one() {
+    let desk = Desk::new();
+    desk.succeeds(TINY);
+    let root = desk.path("lifting-tiny");
+    // One inversion is lost; it is made again to the same bits, and nothing else is.
+    let path = root.join("runs/inversion.json");
+    let (before, report) = (json(&path), read(&root.join("inversion.json")));
+    let mut lost = before.as_object().unwrap().clone();
+    let name = lost.keys().next().unwrap().clone();
+    let mut other = lost.remove(&name).unwrap();
+    std::fs::write(&path, Value::from(lost).to_string()).unwrap();
+    let times = read(&root.join("runs/parallel-times.json"));
+    desk.succeeds(TINY);
+    assert_eq!(json(&path), before);
+    assert_eq!(read(&root.join("inversion.json")), report);
+    assert_eq!(read(&root.join("runs/parallel-times.json")), times);
+    // What is kept is what is reported.
+    other[0]["lifted"]["distance"] = 0.125.into();
+    let mut changed = before;
+    changed[&name] = other;
+    std::fs::write(&path, changed.to_string()).unwrap();
+    desk.succeeds(TINY);
+    assert!(read(&root.join("inversion.json")).contains("0.125"));
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod compare;
 mod denoising;
 mod digits;
 mod experiments;
+mod infinite;
+mod inversion;
 mod job;
 mod kept;
 mod memory;
@@ -79,12 +81,21 @@ pub fn run(asked: &Asked) -> Result<()> {
 
 /// The sections that are no trainings at chosen rates; none after Ctrl-C.
 fn more(folder: &Folder, size: &Size, threads: usize) -> Result<Option<Vec<Markup>>> {
+    output::note("inverting networks");
+    let Some(inversion) = inversion::all(folder, size, threads)? else { return Ok(None) };
+    output::note("training at infinite depth");
+    let Some(infinite) = infinite::all(folder, size, threads)? else { return Ok(None) };
     output::note("measuring memory");
     let memory = memory::all(folder, size.memory_depths)?;
+    // Last, for nothing else must run beside it.
     output::note("timing layers in parallel");
     let Some(parallel) = parallel::all(folder, size, threads)? else { return Ok(None) };
-    let parallel = parallel::section(folder, size, &parallel)?;
-    Ok(Some(vec![parallel, memory::section(&memory)]))
+    Ok(Some(vec![
+        parallel::section(folder, size, &parallel)?,
+        infinite::section(size, &infinite),
+        inversion::section(folder, size, &inversion)?,
+        memory::section(&memory),
+    ]))
 }
 
 /// Does all that are not done yet, the longest first, until Ctrl-C.

@@ -80,8 +80,9 @@ pub fn write(
     let body = html! {
         p {
             "When does it pay to carry errors back by secants of the activations (lifted Bregman) rather than by tangents \
-             (back-propagation)? Every comparison changes that rule and nothing else: the same network, start, data, order, \
-             optimiser (Adam) and choice of rates. Commit " (machine::COMMIT) "; " (jobs.len()) " trainings, "
+             (back-propagation)? Every comparison of trainings below changes that rule and nothing else: the same network, start, \
+             data, order, optimiser (Adam) and choice of rates. What else lifting allows comes after them: layers in parallel, \
+             infinite depth, inversion. Commit " (machine::COMMIT) "; " (jobs.len()) " trainings, "
             (duration(seconds)) " of one thread."
         }
         @if let Some(caution) = &caution { p.caution { (caution) } }
@@ -101,7 +102,10 @@ pub fn write(
                     "), with the least training loss at the end; of the lifted methods, that with the least training loss \
                      stands against back-propagation. What is scored, digits or pictures that no training saw, chooses nothing."
                 }
-                li { "Times are " (machine::clock()) " of one thread, without evaluation. Machine: " (machine::processor()) "." }
+                li {
+                    "Times are " (machine::clock()) " of one thread, without evaluation, but for those of layers in parallel. \
+                     Machine: " (machine::processor()) ", " (machine::cores()) " cores."
+                }
             }
         }
     };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// The side of the pictures, filters of a layer, and samples of the training.
-const SIDE: usize = 32;
+const SIDE: usize = 24;
 const FEATURES: usize = 8;
 pub const SAMPLES: usize = 8;
 /// Iterations on a batch before the next: where all layers move at once, each carries errors two layers further.
@@ -119,9 +119,8 @@ impl Samples {
 
     fn part(&self, first: usize, count: usize) -> Result<Self> {
         let width = SIDE * SIDE;
-        let cut = |rows: &Rows<f32>| {
-            Rows::new(width, rows.data()[first * width..(first + count) * width].to_vec())
-        };
+        let cut =
+            |rows: &Rows<f32>| Rows::new(width, rows.data()[first * width..(first + count) * width].to_vec());
         Ok(Self { z: cut(&self.z)?, x: cut(&self.x)? })
     }
 }

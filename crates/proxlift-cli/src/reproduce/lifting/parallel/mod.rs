@@ -173,7 +173,7 @@ pub fn section(folder: &Folder, size: &Size, found: &[Found]) -> Result<Markup> 
             h2 { "Layers in parallel" }
             p {
                 "The lifted energy couples neighbouring layers only, so that threads may share layers, not only samples. LB-FB \
-                 with u kept for every sample, on denoisers as chains of K layers (8 filters, pictures of 32 x 32 pixels, "
+                 with u kept for every sample, on denoisers as chains of K layers (8 filters, pictures of 24 x 24 pixels, "
                 (INNER) " iterations on a batch, " (SAMPLES) " pictures): the sweep moves layer after layer, from the last to \
                  the first; all at once moves all parameters, then u of the even layers, then of the odd ones. The two differ \
                  in this order and in nothing else. An error crosses all layers in one sweep, but two layers in an iteration \
@@ -218,6 +218,7 @@ fn chart(folder: &Folder, size: &Size, found: &[Found]) -> Result<Markup> {
         columns: 2,
         frame: (400.0, 200.0),
     };
-    let caption = "Above 1 all at once is faster. Lines are means over seeds, bands go from the least to the largest.";
+    let caption =
+        "Above 1 all at once is faster. Lines are means over seeds, bands go from the least to the largest.";
     Ok(figure(folder, "lifting-parallel", chart, caption, &[])?)
 }
