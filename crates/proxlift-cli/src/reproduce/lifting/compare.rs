@@ -216,11 +216,6 @@ impl Duel {
         Self { about: about.into(), first: first.into(), second: second.into(), of_first, of_second, verdict }
     }
 
-    /// Where less is better.
-    pub fn less(about: &str, first: (&str, Spread), second: (&str, Spread)) -> Self {
-        Self { verdict: Verdict::of(second.1, first.1), ..Self::more(about, first, second) }
-    }
-
     pub fn words(&self) -> String {
         self.verdict.words(&self.first, &self.second)
     }

@@ -30,8 +30,9 @@ pub struct Size {
     pub parallel_depths: &'static [usize],
     pub parallel_rounds: usize,
     pub timing_seconds: f64,
-    /// Processor time of a training at infinite depth, and pictures to test with.
+    /// Processor time of a training at infinite depth, its pictures, and those to test with.
     pub infinite_seconds: f64,
+    pub infinite_samples: usize,
     pub infinite_tests: usize,
     /// Passes of an inversion through the denoiser and through the encoder, and of how many pictures.
     pub passes: (f64, f64),
@@ -55,6 +56,7 @@ pub const FULL: Size = Size {
     parallel_rounds: 8,
     timing_seconds: 0.5,
     infinite_seconds: 6.0,
+    infinite_samples: 400,
     infinite_tests: 60,
     passes: (400.0, 1000.0),
     inverted: 4,
@@ -76,7 +78,8 @@ pub const QUICK: Size = Size {
     parallel_depths: &[5, 20],
     parallel_rounds: 2,
     timing_seconds: 0.1,
-    infinite_seconds: 1.5,
+    infinite_seconds: 1.0,
+    infinite_samples: 400,
     infinite_tests: 20,
     passes: (150.0, 300.0),
     inverted: 2,
@@ -99,6 +102,7 @@ pub const TINY: Size = Size {
     parallel_rounds: 1,
     timing_seconds: 0.01,
     infinite_seconds: 0.03,
+    infinite_samples: 20,
     infinite_tests: 4,
     passes: (10.0, 20.0),
     inverted: 1,

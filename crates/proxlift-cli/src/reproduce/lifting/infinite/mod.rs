@@ -36,7 +36,7 @@ pub fn all(folder: &Folder, size: &Size, threads: usize) -> Result<Option<Vec<Fo
     let kept = Kept::open(folder, "infinite");
     let (seconds, tests) = (size.infinite_seconds, size.infinite_tests);
     let one = |way, seed| {
-        let training = Training { way, seconds, tests, seed };
+        let training = Training { way, seconds, samples: size.infinite_samples, tests, seed };
         kept.or_measure(&format!("{training:?}"), || pool(Some(1))?.install(|| training.work()))
     };
     let tasks: Vec<_> =

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 const SIDE: usize = 32;
 const FEATURES: usize = 16;
-const TRAINING: usize = 400;
 const BATCH: usize = 20;
 pub const MU: f32 = 0.1;
 /// For training, fixed points and their linear systems need not be solved as well as for use.
@@ -87,6 +86,7 @@ pub struct Trained {
 pub struct Training {
     pub way: Way,
     pub seconds: f64,
+    pub samples: usize,
     pub tests: usize,
     pub seed: u64,
 }
@@ -106,12 +106,12 @@ impl Training {
         let mut network = self.start()?.unrolled(2)?;
         let options =
             FixedPointOptions { rule, descent: descent(), params: PARAMS, warm: true, zero_mean: true };
-        let mut trainer = FixedPointTrainer::new(&network, options, TRAINING, self.seed)?;
+        let mut trainer = FixedPointTrainer::new(&network, options, self.samples, self.seed)?;
         let (batches, loss) = self.train(&mut network, &mut trainer)?;
         let (forward, after) = trainer.iterations();
         let each = |total: usize| total as f64 / batches as f64;
         let psnr_of_limit = self.psnr_of_limit(&network)?;
-        let (epochs, layers) = (epochs(batches), [each(forward), each(after)]);
+        let (epochs, layers) = (self.epochs(batches), [each(forward), each(after)]);
         Ok(Trained { epochs, layers, loss, psnr: psnr_of_limit, psnr_of_limit })
     }
 
@@ -121,7 +121,7 @@ impl Training {
         let mut trainer = GradientDescent::new(&network, rule, descent(), constraint, self.seed)?;
         let (batches, loss) = self.train(&mut network, &mut trainer)?;
         let (psnr, psnr_of_limit) = (self.psnr(&network)?, self.psnr_of_limit(&network)?);
-        Ok(Trained { epochs: epochs(batches), layers: [depth as f64; 2], loss, psnr, psnr_of_limit })
+        Ok(Trained { epochs: self.epochs(batches), layers: [depth as f64; 2], loss, psnr, psnr_of_limit })
     }
 
     /// What all ways start from.
@@ -134,7 +134,7 @@ impl Training {
     /// Batches done, and the mean loss of the last epoch.
     fn train(self, network: &mut Network<f32>, trainer: &mut dyn Trainer) -> Result<(usize, f64)> {
         let series = UNSEEN + 2 + 2 * self.seed;
-        let batches = (0..TRAINING).step_by(BATCH).map(|first| samples(series, first, BATCH, network));
+        let batches = (0..self.samples).step_by(BATCH).map(|first| samples(series, first, BATCH, network));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let (engine, clock) = (engine::standard(), Stopwatch::start());
         let (mut losses, mut done) = (vec![None; batches.len()], 0);
@@ -149,6 +149,10 @@ impl Training {
         }
         let known = losses.iter().flatten();
         Ok((done, known.clone().sum::<f64>() / known.count() as f64))
+    }
+
+    fn epochs(self, batches: usize) -> f64 {
+        (batches * BATCH) as f64 / self.samples as f64
     }
 
     fn psnr(self, network: &Network<f32>) -> Result<f64> {
@@ -170,10 +174,6 @@ impl Training {
 fn descent() -> Descent {
     let rate = Rate { start: 3e-3, schedule: Schedule::Cosine };
     Descent { metric: Metric::Diagonal, momentum: 0.9, beta2: 0.99, rate }
-}
-
-fn epochs(batches: usize) -> f64 {
-    (batches * BATCH) as f64 / TRAINING as f64
 }
 
 fn samples(series: u64, first: usize, count: usize, network: &Network<f32>) -> Result<Batch> {
