@@ -38,13 +38,26 @@ impl Loss {
         }
     }
 
+    /// The loss of each sample of a batch.
+    pub fn values<T: Real>(self, output: &Rows<T>, x: &Rows<T>) -> Vec<f64> {
+        output.par_rows().zip(x.par_rows()).map(|(output, x)| self.value(output, x)).collect()
+    }
+
     /// `out = grad h(o) - x`, for a batch.
     pub fn gradient<T: Real>(self, output: &Rows<T>, x: &Rows<T>, out: &mut Rows<T>) {
         let rows = out.par_rows_mut().zip(output.par_rows()).zip(x.par_rows());
         rows.for_each(|((out, output), x)| self.gradient_of_sample(output, x, out));
     }
 
-    /// The same for a sample.
+    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
+    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+        let mut d = output.zeros_like();
+        self.gradient(output, x, &mut d);
+        d.data_mut().iter_mut().for_each(|d| *d *= mu);
+        d
+    }
+
+    /// The same for a sample, with `mu = 1`.
     pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
         let triples = out.iter_mut().zip(output).zip(x);
         match self {

@@ -63,9 +63,10 @@ mod network;
 mod penalty;
 mod recompute;
 mod rows;
+mod rules;
 mod trainers;
 
-pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use energy::Lifted;
 pub use fixed_point::{
     Acceleration, FixedPoint, FixedPointGradients, FixedPointOptions, FixedPointParams, FixedPointRule,
     FixedPointTrainer, Solution,
@@ -80,6 +81,7 @@ pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
 pub use recompute::sweep_recomputing;
 pub use rows::Rows;
+pub use rules::{Gradients, Rule, sweep};
 pub use trainers::{
     Admm, Batch, ClosedForm, Contrastive, ContrastiveOptions, Fenchel, FenchelOptions, GradientDescent, LbFb,
     LbFbOptions, Multipliers, Split, Splitting, Step, Trainer, contrast,

@@ -6,6 +6,7 @@ mod closed_form;
 mod contrastive;
 mod descent;
 mod fenchel;
+mod kept;
 mod layer_parallel;
 mod lbfb;
 mod pieces;
