@@ -102,8 +102,9 @@ pub(crate) fn softmax<T: Real>(v: &mut [T]) {
     v.iter_mut().for_each(|v| *v /= sum);
 }
 
-/// Classes as unit vectors. Fails when a label is no class.
+/// Classes as unit vectors. Fails when a label is not one of the classes.
 pub fn one_hot<T: Real>(labels: &[usize], classes: usize) -> Result<Rows<T>> {
+    refuse!(classes == 0 => "labels are given, but there are no classes");
     let mut rows = Rows::zeros(labels.len(), classes);
     for (i, &label) in labels.iter().enumerate() {
         refuse!(label >= classes => "the label of sample {i} is {label}, but there are {classes} classes, from 0 on");

@@ -1,4 +1,7 @@
-//! Any feed-forward network with proximal activations (Section 3.2).
+//! Any feed-forward network with proximal activations (Section 3.2), `G(z) = F_K(s_{K-1}(.. s_0(F_0(z)) ..))`.
+//!
+//! Lifted training needs the potentials of the activations: each is the prox of a convex function, so it is monotone and
+//! nowhere steeper than 1 (Moreau, *Proximite et dualite dans un espace hilbertien*, 1965). Anything else is refused.
 
 use super::learned::project;
 use super::{Affine, Loss, Rows};
@@ -80,9 +83,7 @@ impl<T: Real> Network<T> {
         }
         for (k, (activation, layer)) in activations.iter().zip(&layers).enumerate() {
             activation.prox().validate()?;
-            refuse!(activation.steepest() > T::of(1.0 + 1e-6) =>
-                "the activation of layer {k} has a slope of {}, but what is steeper than 1 is no prox: project it",
-                activation.steepest());
+            check_slope(activation, format_args!("the activation of layer {k}"))?;
             let planes = activation.prox().planes().unwrap_or(1);
             refuse!(!layer.outputs().is_multiple_of(planes) =>
                 "layer {k} gives {} numbers, which are not {planes} planes for its activation", layer.outputs());
@@ -217,6 +218,7 @@ impl<T: Real> Network<T> {
         refuse!(z.width() != inputs || x.width() != outputs =>
             "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
         refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
+        refuse!(z.samples() == 0 => "a batch holds no sample, but a network learns from one or more");
         refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
@@ -261,6 +263,13 @@ impl<T: Real> Part<'_, T> {
     pub fn project(&mut self) {
         self.activation.as_deref_mut().into_iter().for_each(project);
     }
+}
+
+/// Refuses what is steeper than a prox can be; what is not monotone, its own `validate` refuses.
+pub(super) fn check_slope<T: Real>(s: &Activation<T>, what: impl std::fmt::Display) -> Result<()> {
+    refuse!(s.steepest() > T::of(1.0 + 1e-6) =>
+        "{what} has a slope of {}, but what is steeper than 1 is no prox: project it", s.steepest());
+    Ok(())
 }
 
 /// `s(v)`.

@@ -1,4 +1,7 @@
-//! The reverse sweep in less memory: what an activation was is computed again when it is needed.
+//! The reverse sweep in less memory: features are computed again when they are needed.
+//!
+//! A. Griewank, A. Walther, "Algorithm 799: revolve", 2000; T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training deep nets with
+//! sublinear memory cost", 2016.
 
 use super::learned::by_rule;
 use super::rules::{Gradients, Rule, through};

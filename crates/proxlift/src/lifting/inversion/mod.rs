@@ -21,7 +21,7 @@ mod regulariser;
 pub use regulariser::{ByProx, Near, Regulariser, Variation};
 
 use super::energy::{Between, Term};
-use super::network::After;
+use super::network::{After, check_slope};
 use super::{Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};
@@ -115,6 +115,7 @@ impl<'a, T: Real> Inversion<'a, T> {
         let (inputs, outputs) = (network.layers()[0].inputs(), network.layers()[network.depth()].outputs());
         refuse!(y.width() != outputs =>
             "outputs of {} numbers are given, but the network gives {outputs}", y.width());
+        refuse!(y.samples() == 0 => "no output is given, but a search needs one or more");
         regulariser.check(y.samples(), inputs)?;
         let problem = Self { network, y, regulariser, data: Data::Loss, options };
         problem.check_outputs()?;
@@ -132,6 +133,7 @@ impl<'a, T: Real> Inversion<'a, T> {
         let Data::Activation(activation) = &self.data else { return self.network.loss.check(self.y) };
         let prox = activation.prox();
         prox.validate()?;
+        check_slope(activation, "the last activation")?;
         let planes = prox.planes().unwrap_or(1);
         refuse!(!self.y.width().is_multiple_of(planes) =>
             "outputs of {} numbers are not {planes} planes for their activation", self.y.width());

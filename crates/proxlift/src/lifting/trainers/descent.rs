@@ -1,4 +1,11 @@
-//! Gradient descent by one reverse sweep: back-propagation, lifted or centred, in any metric of the parameters.
+//! Gradient descent by one reverse sweep: back-propagation, lifted or centred ([`Rule`]), in any metric of the parameters.
+//!
+//! ```text
+//! theta <- theta - rate A^{-1} m,      m the moving mean of the gradients
+//! ```
+//!
+//! `A` is the identity (SGD), the diagonal of root mean squares (Adam; Kingma and Ba 2015), or the same in an eigenbasis of each
+//! matrix of weights (SOAP; Vyas and others 2024).
 
 use super::{Batch, Step, Trainer};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! What all trainers of general networks share.
+//! Trainers of general networks: what they share, and a file for each method.
 
 mod admm;
 mod cholesky;
