@@ -369,5 +369,31 @@ fn what_does_not_chain_is_refused() {
     let (z, x) = samples(&network);
     let bad = Rows::new(3, vec![0.5; 9]).unwrap();
     assert!(sweep(&network, Rule::Backprop, &z, &bad).unwrap_err().to_string().contains("no probability"));
-    assert!(Lifted::new(&network, &x, &x).is_err());
+    let said = |z: &Rows<f64>, x: &Rows<f64>| Lifted::new(&network, z, x).err().unwrap().to_string();
+    assert!(said(&x, &x).contains("samples have 3 and 3 numbers, but the network takes 7 and gives 3"));
+    assert!(said(&z, &Rows::new(3, x.data()[3..].to_vec()).unwrap()).contains("3 samples have 2 targets"));
+    assert!(said(&Rows::zeros(0, 7), &Rows::zeros(0, 3)).contains("a batch holds no sample"));
+    for bad in [f64::NAN, f64::INFINITY] {
+        let (mut z, mut x) = (z.clone(), x.clone());
+        z.data_mut()[4] = bad;
+        assert!(said(&z, &x).contains("a sample holds a number that is not finite"));
+        x.data_mut()[1] = bad;
+        z.data_mut()[4] = 0.0;
+        assert!(said(&z, &x).contains("no probability"));
+    }
+    let said = |u: Vec<Rows<f64>>| Lifted::with_u(&network, &z, &x, u).err().unwrap().to_string();
+    assert!(said(Vec::new()).contains("u is given for 0 layers, but 1 have an activation"));
+    assert!(said(vec![Rows::zeros(3, 5)]).contains("u of layer 0 has 3 samples of 5 numbers"));
+}
+
+#[test]
+fn what_has_no_potential_is_refused() {
+    // Not monotone, and expansive.
+    let knots = || vec![0.5];
+    assert!(PiecewiseLinear::<f64>::new(1, knots(), vec![1.0, -0.2]).is_err());
+    let steep = PiecewiseLinear::new(1, knots(), vec![1.0, 1.3]).unwrap();
+    let network = Network::<f64>::new(Loss::Squared).layer(dense(2, 1, 1), steep);
+    let said = network.output(dense(1, 1, 2)).err().unwrap().to_string();
+    assert!(said.contains("layer 0 has a slope of 1.3, but what is steeper than 1 is no prox"), "{said}");
+    assert!(one_hot::<f64>(&[], 0).unwrap_err().to_string().contains("no classes"));
 }

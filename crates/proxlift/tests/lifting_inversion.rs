@@ -249,6 +249,11 @@ fn what_makes_no_sense_is_refused() {
     assert!(problem.lifted(&rows(5, 2)).unwrap_err().to_string().contains("the start has 2 samples of 5"));
     let infinite = Rows::new(6, vec![f64::INFINITY; 12]).unwrap();
     assert!(problem.descent(&infinite).unwrap_err().to_string().contains("not finite"));
+    assert!(bad(&Rows::zeros(0, 6), &nothing).contains("no output is given"));
+    let steep = PiecewiseLinear::new(1, vec![0.5; 6], [1.5, 0.0].repeat(6)).unwrap();
+    let refused = Inversion::new(&network, &y, &nothing, default).unwrap();
+    let refused = refused.with_data(Data::Activation(steep.into())).err().unwrap().to_string();
+    assert!(refused.contains("the last activation has a slope of 1.5"), "{refused}");
     let negative = Rows::new(6, vec![-1.0; 12]).unwrap();
     let problem = Inversion::new(&network, &negative, &nothing, default).unwrap();
     let refused = problem.with_data(Data::Activation(Relu.into()));

@@ -3,8 +3,8 @@
 use proxlift::Real;
 use proxlift::laws::random_field;
 use proxlift::lifting::{
-    Batch, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty, Rows, Rule,
-    Trainer, one_hot, sweep, sweep_recomputing,
+    Batch, ClosedForm, Convolutional, Dense, GradientDescent, LbFb, LbFbOptions, Loss, Network, Penalty,
+    Rows, Rule, Splitting, Trainer, one_hot, sweep, sweep_recomputing,
 };
 use proxlift::network::{self, Activation, Architecture};
 use proxlift::operator::Filters;
@@ -225,6 +225,29 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
+fn samples_outside_the_set_are_refused_where_something_is_kept_of_each() {
+    let (z, x) = (Rows::new(2, vec![0.1_f32; 4]).unwrap(), Rows::new(3, vec![0.0; 6]).unwrap());
+    let said = |auxiliary, indices: &[usize]| {
+        let mut network = classifier::<f32>(Loss::Squared, activations()[0]);
+        let batch = Batch { z: &z, x: &x, indices };
+        let options = LbFbOptions { auxiliary, ..LbFbOptions::default() };
+        let before = network.blocks().concat();
+        let lbfb = LbFb::new(&network, options, 4).unwrap().step(&mut network, batch, 0.0);
+        lbfb.err().map(|error| {
+            assert_eq!(before, network.blocks().concat());
+            let split = Splitting { auxiliary, ..Splitting::default() };
+            let other = ClosedForm::new(&network, split, 4).unwrap().step(&mut network, batch, 0.0);
+            assert_eq!(error.to_string(), other.unwrap_err().to_string());
+            error.to_string()
+        })
+    };
+    let outside = said(Auxiliary::Persistent, &[3, 4]).unwrap();
+    assert!(outside.contains("a batch holds sample 4, but the trainer was made for a set of 4"));
+    assert!(said(Auxiliary::Persistent, &[1]).unwrap().contains("1 indices are given for 2 samples"));
+    assert!(said(Auxiliary::Persistent, &[1, 3]).is_none() && said(Auxiliary::Anchored, &[]).is_none());
+}
+
+#[test]
 fn any_number_of_threads_gives_the_same_bits() {
     let z = Rows::new(130, random_field::<f64>(70 * 130, 5).iter().map(|v| *v as f32).collect()).unwrap();
     let x = Rows::new(90, random_field::<f64>(70 * 90, 6).iter().map(|v| *v as f32).collect()).unwrap();
@@ -247,7 +270,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     assert!(run(2) == one && run(3) == one);
 }
 
-/// All layers at once, on any number of threads: a convolution, a dense chain, and the layers of the denoiser.
+/// All layers at once, on any number of threads: the layers of the denoiser, a dense chain, and activations that learn.
 #[test]
 fn layers_in_parallel_give_the_same_bits_and_never_raise_the_energy() {
     let sizes = Architecture { depth: 9, features: 4, kernel: 3, channels: 1 };
@@ -260,7 +283,13 @@ fn layers_in_parallel_give_the_same_bits_and_never_raise_the_energy() {
             (0..7).fold(Network::new(Loss::Squared), |network, k| network.layer(dense(80, 80, k), Relu));
         layers.output(dense(80, 80, 9)).unwrap()
     };
-    for network in [&chain as &(dyn Fn() -> Network<f32> + Sync), &deep] {
+    let learned = || {
+        let pieces = || PiecewiseLinear::new(2, [0.2, 0.6].repeat(80), [1.0, 0.7, 0.2].repeat(80)).unwrap();
+        let layers =
+            (0..4).fold(Network::new(Loss::Squared), |network, k| network.layer(dense(80, 80, k), pieces()));
+        layers.output(dense(80, 80, 9)).unwrap()
+    };
+    for network in [&chain as &(dyn Fn() -> Network<f32> + Sync), &deep, &learned] {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {

@@ -1,11 +1,120 @@
-//! One forward-backward step of a block of the lifted energy, as long as its majorant allows (eq:maj-theta), (eq:maj-u).
+//! Forward-backward steps of the blocks of a lifted energy, as long as their majorants allow (eq:maj-theta), (eq:maj-u).
+//!
+//! A block `w` of an energy `f + psi`, with `g` the gradient of its smooth part, takes the longest step
+//!
+//! ```text
+//! w+ = prox_{gamma psi}(w - gamma g)    with    f(w+) <= f(w) + <w+ - w, g> + 1/(2 gamma) ||w+ - w||^2
+//! ```
+//!
+//! The parameters of a layer are one block, and in `u` each sample is a block with a step of its own.
 
-use super::{Lifted, Network};
+use super::energy::Between;
+use super::network::Part;
+use super::{Lifted, Network, Rows};
 use crate::Real;
 use crate::real::{dot, norm_squared};
-use crate::training::backtracking::{Backtracking, Trial};
+use crate::training::backtracking::{Backtracking, Found, Trial};
+use rayon::prelude::*;
 
-/// `theta_k <- theta_k - beta df/dtheta_k`, projected where an activation learns; how many steps were refused.
+/// `<w+ - w, g> + 1/(2 gamma) ||w+ - w||^2`.
+fn model<T: Real>(after: &[T], before: &[T], g: &[T], gamma: f64) -> f64 {
+    let moved: Vec<T> = after.iter().zip(before).map(|(&a, &b)| a - b).collect();
+    dot(&moved, g) + if gamma > 0.0 { norm_squared(&moved) / (2.0 * gamma) } else { 0.0 }
+}
+
+/// Moves every sample of `w`, whose values are `f`, by the longest step that its majorant allows.
+///
+/// `backward` is the backward half of a step, `values` what a batch leads to. `bound` may change the model of a sample, from
+/// where it went: for values that `psi` is a part of.
+pub(super) fn forward_backward<T: Real>(
+    w: &mut Rows<T>,
+    gradient: &Rows<T>,
+    f: &[f64],
+    search: &mut Backtracking,
+    backward: impl Fn(usize, T, &mut [T]) + Sync,
+    bound: impl Fn(usize, &[T], f64) -> f64 + Sync,
+    mut values: impl FnMut(&Rows<T>) -> Vec<f64>,
+) -> Found {
+    let before = w.clone();
+    search.search(f, |steps| {
+        let rows = w.par_rows_mut().zip(before.par_rows()).zip(gradient.par_rows()).zip(steps).enumerate();
+        let models = rows.map(|(i, (((w, before), g), &step))| {
+            w.copy_from_slice(before);
+            if step == 0.0 {
+                return 0.0;
+            }
+            let gamma = T::of(step);
+            w.iter_mut().zip(g).for_each(|(w, &g)| *w -= gamma * g);
+            backward(i, gamma, w);
+            bound(i, w, model(w, before, g, step))
+        });
+        let models: Vec<f64> = models.collect();
+        values(w).into_iter().zip(models).map(|(value, model)| Trial { value, model }).collect()
+    })
+}
+
+/// Where the search for a step of `u` starts. The curvature of `q` is 1: no longer step of a single block keeps the majorant.
+pub(super) fn u_search() -> Backtracking {
+    Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() }
+}
+
+impl<T: Real> Between<'_, T> {
+    /// `u_k <- prox_{gamma lambda_k psi_k}(u_k - gamma df/du_k)`, and `next = v_{k+1}` follows.
+    pub fn step(&self, u: &mut Rows<T>, next: &mut Rows<T>, gamma: &mut Backtracking) -> Found {
+        let (gradient, f, weight) = (self.gradient(u, next), self.smooth(u, next), T::of(self.weight));
+        forward_backward(
+            u,
+            &gradient,
+            &f,
+            gamma,
+            |_, gamma, u| self.penalty.backward(self.s, weight * gamma, u),
+            |_, _, model| model,
+            |u| {
+                self.layer.apply(u, self.z, next);
+                self.smooth(u, next)
+            },
+        )
+    }
+
+    /// `f` of each sample, but for what does not depend on `u_k`: half the squared distance to `v_k`, or to `s(v_k)` for the
+    /// quadratic penalty, with its weight, and the term after it.
+    fn smooth(&self, u: &Rows<T>, next: &Rows<T>) -> Vec<f64> {
+        let (away, half) = (self.penalty.by_u(self.s, u, self.v), 0.5 * self.weight);
+        let after = self.after.values(next).into_iter();
+        after.zip(away.rows()).map(|(after, away)| after + half * norm_squared(away)).collect()
+    }
+}
+
+impl<T: Real> Part<'_, T> {
+    /// `theta_k <- theta_k - beta df/dtheta_k`, projected where an activation learns, and `v = v_k` follows.
+    pub fn step(
+        &mut self,
+        lifted: &Lifted<'_, T>,
+        v: &mut Rows<T>,
+        mu: f64,
+        beta: &mut Backtracking,
+    ) -> Found {
+        let (k, z, input) = (self.k, lifted.z, lifted.pass.input(self.k, lifted.z));
+        let value = |part: &Self, v: &Rows<T>| lifted.term(part.after(), k, mu).values(v).iter().sum();
+        let gradient = lifted.term(self.after(), k, mu).theta_gradient(&**self.layer, (input, z), v);
+        let before: Vec<Vec<T>> = self.blocks().into_iter().map(<[T]>::to_vec).collect();
+        let f = value(self, v);
+        beta.search(&[f], |steps| {
+            let step = T::of(steps[0]);
+            for ((block, before), gradient) in self.blocks_mut().into_iter().zip(&before).zip(&gradient) {
+                block.iter_mut().zip(before).zip(gradient).for_each(|((w, &b), &g)| *w = b - step * g);
+            }
+            self.project();
+            self.layer.apply(input, z, v);
+            let blocks = self.blocks().into_iter().zip(&before).zip(&gradient);
+            let model: f64 = blocks.map(|((after, before), g)| model(after, before, g, steps[0])).sum();
+            // Never a rise: putting knots in order need not be the nearest way.
+            vec![Trial { value: value(self, v), model: model.min(0.0) }]
+        })
+    }
+}
+
+/// One step of `theta_k`; how many were refused.
 pub(super) fn theta_step<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
@@ -13,32 +122,13 @@ pub(super) fn theta_step<T: Real>(
     mu: f64,
     beta: &mut Backtracking,
 ) -> usize {
-    let gradient = lifted.theta_gradient(network, k, T::of(mu));
-    let before: Vec<Vec<T>> = network.layer_blocks(k).iter().map(|block| block.to_vec()).collect();
-    let f = lifted.block(network, k, mu).iter().sum();
-    let attempt = |steps: &[f64]| {
-        let step = T::of(steps[0]);
-        let blocks = network.layer_blocks_mut(k).into_iter().zip(&before).zip(&gradient);
-        for ((block, before), gradient) in blocks {
-            block.iter_mut().zip(before).zip(gradient).for_each(|((w, &b), &g)| *w = b - step * g);
-        }
-        network.project_activation(k);
-        lifted.follow(network, k);
-        // <w+ - w, g> + 1/(2 beta) ||w+ - w||^2, and never a rise: putting knots in order need not be the nearest way.
-        let model = network.layer_blocks(k).into_iter().zip(&before).zip(&gradient).map(
-            |((after, before), gradient)| {
-                let moved: Vec<T> = after.iter().zip(before).map(|(&a, &b)| a - b).collect();
-                dot(&moved, gradient)
-                    + if steps[0] > 0.0 { norm_squared(&moved) / (2.0 * steps[0]) } else { 0.0 }
-            },
-        );
-        let model = model.sum::<f64>().min(0.0);
-        vec![Trial { value: lifted.block(network, k, mu).iter().sum(), model }]
-    };
-    beta.search(&[f], attempt).refused
+    let mut v = lifted.pass.v[k].taken();
+    let found = network.part_mut(k).step(lifted, &mut v, mu, beta);
+    lifted.pass.v[k] = v;
+    found.refused
 }
 
-/// `u_k <- prox_{gamma psi_k}(u_k - gamma df/du_k)`, each sample with a step of its own; how many were refused.
+/// One step of `u_k`; how many were refused.
 pub(super) fn u_step<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &Network<T>,
@@ -46,35 +136,8 @@ pub(super) fn u_step<T: Real>(
     mu: f64,
     gamma: &mut Backtracking,
 ) -> usize {
-    let gradient = lifted.u_gradient(network, k, T::of(mu));
-    let before = lifted.pass.u[k].clone();
-    let (penalty, weight, width) = (lifted.penalty, T::of(lifted.weight(k)), before.width());
-    let f = smooth(lifted, network, k, mu);
-    let attempt = |steps: &[f64]| {
-        let u = &mut lifted.pass.u[k];
-        for (i, row) in u.data_mut().chunks_exact_mut(width).enumerate() {
-            let (step, parts) = (T::of(steps[i]), before.row(i).iter().zip(gradient.row(i)));
-            row.iter_mut().zip(parts).for_each(|(u, (&b, &g))| *u = b - step * g);
-            penalty.backward(network, k, weight * step, row);
-        }
-        lifted.follow(network, k + 1);
-        let values = smooth(lifted, network, k, mu);
-        let trials = values.into_iter().zip(steps).enumerate().map(|(i, (value, &step))| {
-            let moved: Vec<T> =
-                lifted.pass.u[k].row(i).iter().zip(before.row(i)).map(|(&a, &b)| a - b).collect();
-            let square = if step > 0.0 { norm_squared(&moved) / (2.0 * step) } else { 0.0 };
-            Trial { value, model: dot(&moved, gradient.row(i)) + square }
-        });
-        trials.collect()
-    };
-    gamma.search(&f, attempt).refused
-}
-
-/// The part of `f` that `u_k` enters, of each sample, but for what does not depend on it: `1/2 ||u_k - v_k||^2`, or
-/// `1/2 ||u_k - s(v_k)||^2` for the quadratic penalty, with its weight, and the block after it.
-fn smooth<T: Real>(lifted: &Lifted<'_, T>, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
-    let after = lifted.block(network, k + 1, mu);
-    let away = lifted.penalty.by_u(network, k, &lifted.pass.u[k], &lifted.pass.v[k]);
-    let half = 0.5 * lifted.weight(k);
-    after.into_iter().zip(away.rows()).map(|(after, away)| after + half * norm_squared(away)).collect()
+    let (mut u, mut next) = (lifted.pass.u[k].taken(), lifted.pass.v[k + 1].taken());
+    let found = lifted.between(network, k, mu).step(&mut u, &mut next, gamma);
+    (lifted.pass.u[k], lifted.pass.v[k + 1]) = (u, next);
+    found.refused
 }

@@ -1,34 +1,107 @@
 //! The lifted energy (pb:min-loss-Breg-gen), and the partial gradients of its smooth part.
 //!
 //! ```text
-//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_{k=0}^{K-1} P_k(u_k, F_k(u_{k-1})),     u_{-1} = z
+//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_{k=0}^{K-1} lambda_k P_k(u_k, F_k(u_{k-1})),     u_{-1} = z
 //! ```
 //!
-//! with the [`Penalty`] `P`, that of Bregman in the paper. Then `f = E - sum_k psi_k(u_k)` is smooth. With
-//! `d_k = dP_k/dv = s_k(v_k) - u_k` for `k < K`, and `d_K = mu (grad h(v_K) - x)`, the error of
-//! every affine map, its gradients are those of one layer, repeated:
+//! with the [`Penalty`] `P`, in the paper that of Bregman with all weights `lambda_k = 1`. Then
+//! `f = E - sum_k lambda_k psi_k(u_k)` is smooth. With `d_k = lambda_k dP_k/dv`, which is `lambda_k (s_k(v_k) - u_k)`, for `k < K`,
+//! and `d_K = mu (grad h(v_K) - x)`, the error of every affine map, its gradients are those of one layer, repeated:
 //!
 //! ```text
-//! df/du_k = (u_k - v_k) + A_{k+1}* d_{k+1},      df/dtheta_k = gradient of <d_k, F_k(u_{k-1}, z)>
+//! df/du_k = lambda_k (u_k - v_k) + A_{k+1}* d_{k+1},      df/dtheta_k = gradient of <d_k, F_k(u_{k-1}, z)>
 //! ```
 //!
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
-use super::learned::{by_penalty, by_rule};
-use super::{Network, Pass, Penalty, Rows};
-use crate::prox::Prox;
+use super::learned::by_penalty;
+use super::network::After;
+use super::{Affine, Network, Pass, Penalty, Rows};
+use crate::network::Activation;
 use crate::{Real, Result};
 use rayon::prelude::*;
 
-/// Gradients by the parameters: of each layer, block by block.
-pub type Gradients<T> = Vec<Vec<Vec<T>>>;
+/// One term of `E`, as a function of what its affine map gives: `lambda P(u, .)`, or `mu l(., x)`.
+pub(super) struct Term<'a, T> {
+    pub after: After<'a, T>,
+    pub penalty: Penalty,
+    /// `u_k`, or `x`.
+    pub target: &'a Rows<T>,
+    /// `lambda_k`, or `mu`.
+    pub weight: f64,
+}
+
+impl<T: Real> Term<'_, T> {
+    /// The term of each sample.
+    pub fn values(&self, v: &Rows<T>) -> Vec<f64> {
+        let mut values = match self.after {
+            After::Activation(s) => self.penalty.values(s, self.target, v),
+            After::Loss(loss) => loss.values(v, self.target),
+        };
+        values.iter_mut().for_each(|value| *value *= self.weight);
+        values
+    }
+
+    /// `d`, its gradient: the error of the affine map.
+    pub fn error(&self, v: &Rows<T>) -> Rows<T> {
+        let weight = T::of(self.weight);
+        match self.after {
+            After::Activation(s) => {
+                let mut d = self.penalty.by_v(s, self.target, v);
+                d.data_mut().iter_mut().for_each(|d| *d *= weight);
+                d
+            }
+            After::Loss(loss) => loss.error(v, self.target, weight),
+        }
+    }
+
+    /// `df/dtheta` of the map and, where it learns, of the activation: summed over the batch.
+    pub fn theta_gradient(
+        &self,
+        layer: &dyn Affine<T>,
+        (input, z): (&Rows<T>, &Rows<T>),
+        v: &Rows<T>,
+    ) -> Vec<Vec<T>> {
+        let mut blocks = layer.gradient(input, z, &self.error(v));
+        if let After::Activation(s) = self.after {
+            let mut learned = by_penalty(s, self.penalty, self.target, v);
+            learned.iter_mut().flatten().for_each(|g| *g *= T::of(self.weight));
+            blocks.extend(learned);
+        }
+        blocks
+    }
+}
+
+/// What `u_k` enters: the penalty of its own layer, and the term of the map after it, `v_{k+1} = F_{k+1}(u_k, z)`.
+pub(super) struct Between<'a, T> {
+    pub s: &'a Activation<T>,
+    pub penalty: Penalty,
+    /// `lambda_k`.
+    pub weight: f64,
+    /// `v_k`.
+    pub v: &'a Rows<T>,
+    /// `F_{k+1}`.
+    pub layer: &'a dyn Affine<T>,
+    pub z: &'a Rows<T>,
+    pub after: Term<'a, T>,
+}
+
+impl<T: Real> Between<'_, T> {
+    /// `df/du_k` at `u`, where the map after it gives `next`.
+    pub fn gradient(&self, u: &Rows<T>, next: &Rows<T>) -> Rows<T> {
+        let (mut back, weight) = (u.zeros_like(), T::of(self.weight));
+        self.layer.adjoint(&self.after.error(next), &mut back);
+        back.zip(&self.penalty.by_u(self.s, u, self.v), |back, own| back + weight * own);
+        back
+    }
+}
 
 /// A batch with its auxiliary variables; the network, which may move, is given with every question.
 pub struct Lifted<'a, T> {
     pub(super) z: &'a Rows<T>,
-    pub(super) x: &'a Rows<T>,
+    x: &'a Rows<T>,
     /// What holds `u` to the activations.
-    pub(super) penalty: Penalty,
+    penalty: Penalty,
     /// The weights of the penalties, `lambda_k`; all 1 where there are none.
     weights: Vec<f64>,
     /// `u`, which may be moved, and `v`, which follows from it.
@@ -42,11 +115,11 @@ impl<'a, T: Real> Lifted<'a, T> {
         Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: network.forward(z) })
     }
 
-    /// The same with these `u`.
+    /// The same with these `u`. Fails when the samples or `u` do not fit the network.
     pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
-        let v = (0..=u.len()).map(|k| network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
-        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: Pass { v, u } })
+        network.check_u(&u, z.samples())?;
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: network.pass_at(z, u) })
     }
 
     /// The same with another penalty.
@@ -83,15 +156,31 @@ impl<'a, T: Real> Lifted<'a, T> {
             (0..pass.v.len()).into_par_iter().map(|k| network.affine(k, pass.input(k, z), z)).collect();
     }
 
-    /// The part of `E` that `theta_k` enters, of each sample: `P(u_k, v_k)`, or `mu l` for `k = K`.
-    pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
-        if k == self.depth() {
-            let pairs = self.pass.output().par_rows().zip(self.x.par_rows());
-            return pairs.map(|(output, x)| mu * network.loss.value(output, x)).collect();
+    /// The term of `E` that `theta_k` enters.
+    pub(super) fn term<'s>(&'s self, after: After<'s, T>, k: usize, mu: f64) -> Term<'s, T> {
+        let (target, weight) = match self.pass.u.get(k) {
+            Some(u) => (u, self.weight(k)),
+            None => (self.x, mu),
+        };
+        Term { after, penalty: self.penalty, target, weight }
+    }
+
+    /// Both terms that `u_k` enters.
+    pub(super) fn between<'s>(&'s self, network: &'s Network<T>, k: usize, mu: f64) -> Between<'s, T> {
+        Between {
+            s: &network.activations()[k],
+            penalty: self.penalty,
+            weight: self.weight(k),
+            v: &self.pass.v[k],
+            layer: &*network.layers()[k + 1],
+            z: self.z,
+            after: self.term(network.after(k + 1), k + 1, mu),
         }
-        let mut values = self.penalty.values(network, k, &self.pass.u[k], &self.pass.v[k]);
-        values.iter_mut().for_each(|value| *value *= self.weight(k));
-        values
+    }
+
+    /// The part of `E` that `theta_k` enters, of each sample: `lambda_k P(u_k, v_k)`, or `mu l` for `k = K`.
+    pub fn block(&self, network: &Network<T>, k: usize, mu: f64) -> Vec<f64> {
+        self.term(network.after(k), k, mu).values(&self.pass.v[k])
     }
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
@@ -101,146 +190,18 @@ impl<'a, T: Real> Lifted<'a, T> {
 
     /// `d_k`, the error of the affine map `k = 0..=K`.
     pub fn error(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
-        if k == self.depth() {
-            return output_error(network, self.pass.output(), self.x, mu);
-        }
-        let mut d = self.penalty.by_v(network, k, &self.pass.u[k], &self.pass.v[k]);
-        let weight = T::of(self.weight(k));
-        d.data_mut().iter_mut().for_each(|d| *d *= weight);
-        d
+        self.term(network.after(k), k, mu.to_double()).error(&self.pass.v[k])
     }
 
     /// `df/dtheta_k`, summed over the batch.
     pub fn theta_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Vec<Vec<T>> {
-        let d = self.error(network, k, mu);
-        let mut blocks = network.layers()[k].gradient(self.pass.input(k, self.z), self.z, &d);
-        if k < self.depth() {
-            let mut learned = by_penalty(network, self.penalty, k, &self.pass.u[k], &self.pass.v[k]);
-            learned.iter_mut().flatten().for_each(|g| *g *= T::of(self.weight(k)));
-            blocks.extend(learned);
-        }
-        blocks
+        let term = self.term(network.after(k), k, mu.to_double());
+        term.theta_gradient(&*network.layers()[k], (self.pass.input(k, self.z), self.z), &self.pass.v[k])
     }
 
     /// `df/du_k`.
     pub fn u_gradient(&self, network: &Network<T>, k: usize, mu: T) -> Rows<T> {
-        let mut back = self.pass.u[k].zeros_like();
-        network.layers()[k + 1].adjoint(&self.error(network, k + 1, mu), &mut back);
-        let weight = T::of(self.weight(k));
-        back.zip(&self.penalty.by_u(network, k, &self.pass.u[k], &self.pass.v[k]), |back, own| {
-            back + weight * own
-        });
-        back
+        let Pass { u, v } = &self.pass;
+        self.between(network, k, mu.to_double()).gradient(&u[k], &v[k + 1])
     }
-}
-
-pub(super) fn output_error<T: Real>(network: &Network<T>, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
-    let mut d = output.zeros_like();
-    network.loss.gradient(output, x, &mut d);
-    d.data_mut().iter_mut().for_each(|d| *d *= mu);
-    d
-}
-
-/// How errors go back through an activation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule<T> {
-    /// Back-propagation: the tangent, `d = s'(v) back`.
-    Backprop,
-    /// As if there were no activation, `d = back`: the straight-through estimator (Bengio, Leonard and Courville 2013), which
-    /// networks with flat activations are trained by elsewhere.
-    StraightThrough,
-    /// Lifted Bregman with `u` anchored: the secant, `d = s(v) - s(v - back)`, with the loss weighted by `mu`.
-    Lifted {
-        /// The weight of the loss.
-        mu: T,
-    },
-    /// Both sides of it (contrastive, centred): `d = (s(v + back) - s(v - back)) / 2`.
-    Centred {
-        /// The weight of the loss.
-        mu: T,
-    },
-}
-
-impl<T: Real> Rule<T> {
-    /// The weight of the loss.
-    pub(super) fn loss_weight(self) -> T {
-        match self {
-            Self::Backprop | Self::StraightThrough => T::one(),
-            Self::Lifted { mu } | Self::Centred { mu } => mu,
-        }
-    }
-
-    /// Checks that the weight of the loss is one.
-    pub(super) fn check(self) -> Result<()> {
-        let mu = self.loss_weight();
-        refuse!(!(mu.is_finite() && mu > T::zero()) => "mu is {mu}, but it must be above zero");
-        Ok(())
-    }
-
-    /// `d` of a sample from what comes `back` to its `u = s(v)`, which is overwritten.
-    pub(super) fn through(self, prox: &dyn Prox<T>, (v, u): (&[T], &[T]), back: &mut [T], d: &mut [T]) {
-        match self {
-            Self::Backprop => prox.pullback(T::one(), v, back, d),
-            Self::StraightThrough => d.copy_from_slice(back),
-            Self::Lifted { .. } => {
-                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v - back);
-                prox.prox_in_place(T::one(), d);
-                d.iter_mut().zip(u).for_each(|(d, &u)| *d = u - *d);
-            }
-            Self::Centred { .. } => {
-                d.iter_mut().zip(v).zip(&*back).for_each(|((d, &v), &back)| *d = v + back);
-                prox.prox_in_place(T::one(), d);
-                back.iter_mut().zip(v).for_each(|(back, &v)| *back = v - *back);
-                prox.prox_in_place(T::one(), back);
-                d.iter_mut().zip(&*back).for_each(|(above, &below)| *above = T::of(0.5) * (*above - below));
-            }
-        }
-    }
-}
-
-/// The loss of each sample, and the gradients of one reverse sweep from the forward pass, divided by the weight of the loss.
-pub fn sweep<T: Real>(
-    network: &Network<T>,
-    rule: Rule<T>,
-    z: &Rows<T>,
-    x: &Rows<T>,
-) -> Result<(Vec<f64>, Gradients<T>)> {
-    network.check(z, x)?;
-    let pass = network.forward(z);
-    let mu = rule.loss_weight();
-    let pairs = pass.output().par_rows().zip(x.par_rows());
-    let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
-    let depth = network.activations().len();
-    let mut d = output_error(network, pass.output(), x, mu);
-    let (mut gradients, mut learned) = (Vec::with_capacity(depth + 1), Vec::new());
-    for k in (0..=depth).rev() {
-        let mut blocks = network.layers()[k].gradient(pass.input(k, z), z, &d);
-        blocks.append(&mut learned);
-        gradients.push(blocks);
-        if k > 0 {
-            let mut back = pass.u[k - 1].zeros_like();
-            network.layers()[k].adjoint(&d, &mut back);
-            learned = by_rule(network, rule, k - 1, &pass.v[k - 1], &back);
-            d = through(network, k - 1, rule, (&pass.v[k - 1], &pass.u[k - 1]), back);
-        }
-    }
-    gradients.reverse();
-    let scale = mu.recip();
-    gradients.iter_mut().flatten().flatten().for_each(|g| *g *= scale);
-    Ok((losses, gradients))
-}
-
-/// `d_k` from what comes `back` to `u_k`, for a batch.
-pub(super) fn through<T: Real>(
-    network: &Network<T>,
-    k: usize,
-    rule: Rule<T>,
-    (v, u): (&Rows<T>, &Rows<T>),
-    mut back: Rows<T>,
-) -> Rows<T> {
-    let (mut d, prox) = (back.zeros_like(), network.activations()[k].prox());
-    let values = v.par_rows().zip(u.par_rows());
-    let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
-    rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
-    d
 }

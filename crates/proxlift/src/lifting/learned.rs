@@ -9,41 +9,32 @@
 //!
 //! After a step they are projected: knots in order, slopes from 0 to 1, so that the activation stays a prox.
 
-use super::{Network, Penalty, Rows, Rule};
+use super::{Penalty, Rows, Rule};
 use crate::Real;
+use crate::network::Activation;
 use crate::prox::{PiecewiseGradient, PiecewiseLinear};
 use rayon::prelude::*;
 
-impl<T: Real> Network<T> {
-    /// The functions after layer `k`, if training moves them.
-    fn learned(&self, k: usize) -> Option<&PiecewiseLinear<T>> {
-        self.activations().get(k).filter(|activation| activation.learns())?.piecewise()
-    }
+/// The functions of an activation, if training moves them.
+fn learned<T: Real>(s: &Activation<T>) -> Option<&PiecewiseLinear<T>> {
+    s.piecewise().filter(|_| s.learns())
+}
 
-    /// Makes the learned activation after layer `k` a prox again, if there is one.
-    pub(super) fn project_activation(&mut self, k: usize) {
-        let learned = self.activations_mut().get_mut(k).filter(|activation| activation.learns());
-        learned
-            .and_then(|activation| activation.piecewise_mut())
-            .into_iter()
-            .for_each(PiecewiseLinear::project);
-    }
-
-    /// Makes all learned activations proxes again.
-    pub(super) fn project_activations(&mut self) {
-        (0..self.activations().len()).for_each(|k| self.project_activation(k));
+/// Makes an activation a prox again, if it learns.
+pub(super) fn project<T: Real>(s: &mut Activation<T>) {
+    if s.learns() {
+        s.piecewise_mut().into_iter().for_each(PiecewiseLinear::project);
     }
 }
 
-/// The gradient of a penalty by the activation after layer `k`, summed over the batch; no blocks if it does not learn.
+/// The gradient of a penalty by the activation, summed over the batch; no blocks if it does not learn.
 pub(super) fn by_penalty<T: Real>(
-    network: &Network<T>,
+    s: &Activation<T>,
     penalty: Penalty,
-    k: usize,
     u: &Rows<T>,
     v: &Rows<T>,
 ) -> Vec<Vec<T>> {
-    summed(network, k, v, u, |functions, j, v, u, gradient| match penalty {
+    summed(s, v, u, |functions, j, v, u, gradient| match penalty {
         Penalty::Bregman => {
             functions.add_gradient(j, v, T::of(functions.inverse(j, u.to_double())), gradient);
         }
@@ -51,15 +42,9 @@ pub(super) fn by_penalty<T: Real>(
     })
 }
 
-/// The same for a rule, from what comes `back` to `u_k = s_k(v_k)`.
-pub(super) fn by_rule<T: Real>(
-    network: &Network<T>,
-    rule: Rule<T>,
-    k: usize,
-    v: &Rows<T>,
-    back: &Rows<T>,
-) -> Vec<Vec<T>> {
-    let mut blocks = summed(network, k, v, back, |functions, j, v, back, gradient| match rule {
+/// The same for a rule, from what comes `back` to `u = s(v)`.
+pub(super) fn by_rule<T: Real>(s: &Activation<T>, rule: Rule<T>, v: &Rows<T>, back: &Rows<T>) -> Vec<Vec<T>> {
+    let mut blocks = summed(s, v, back, |functions, j, v, back, gradient| match rule {
         Rule::Backprop | Rule::StraightThrough => functions.add_derivative(j, v, back, gradient),
         Rule::Lifted { .. } => functions.add_gradient(j, v, v - back, gradient),
         Rule::Centred { .. } => functions.add_gradient(j, v + back, v - back, gradient),
@@ -72,13 +57,12 @@ pub(super) fn by_rule<T: Real>(
 
 /// What `add` makes of all numbers of two batches, sample after sample.
 fn summed<T: Real>(
-    network: &Network<T>,
-    k: usize,
+    s: &Activation<T>,
     v: &Rows<T>,
     other: &Rows<T>,
     add: impl Fn(&PiecewiseLinear<T>, usize, T, T, &mut PiecewiseGradient<T>) + Sync,
 ) -> Vec<Vec<T>> {
-    let Some(functions) = network.learned(k) else { return Vec::new() };
+    let Some(functions) = learned(s) else { return Vec::new() };
     let pixels = v.width() / functions.features();
     let of_sample = |(v, other): (&[T], &[T])| {
         let mut gradient = functions.zero_gradient();

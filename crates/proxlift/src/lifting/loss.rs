@@ -44,13 +44,26 @@ impl Loss {
         }
     }
 
+    /// The loss of each sample of a batch.
+    pub fn values<T: Real>(self, output: &Rows<T>, x: &Rows<T>) -> Vec<f64> {
+        output.par_rows().zip(x.par_rows()).map(|(output, x)| self.value(output, x)).collect()
+    }
+
     /// `out = grad h(o) - x`, for a batch.
     pub fn gradient<T: Real>(self, output: &Rows<T>, x: &Rows<T>, out: &mut Rows<T>) {
         let rows = out.par_rows_mut().zip(output.par_rows()).zip(x.par_rows());
         rows.for_each(|((out, output), x)| self.gradient_of_sample(output, x, out));
     }
 
-    /// The same for a sample.
+    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
+    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+        let mut d = output.zeros_like();
+        self.gradient(output, x, &mut d);
+        d.data_mut().iter_mut().for_each(|d| *d *= mu);
+        d
+    }
+
+    /// The same for a sample, with `mu = 1`.
     #[inline(always)]
     pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
         let triples = out.iter_mut().zip(output).zip(x);
@@ -96,8 +109,9 @@ pub(crate) fn softmax<T: Real>(v: &mut [T]) {
     v.iter_mut().for_each(|v| *v /= sum);
 }
 
-/// Classes as unit vectors. Fails when a label is no class.
+/// Classes as unit vectors. Fails when a label is not one of the classes.
 pub fn one_hot<T: Real>(labels: &[usize], classes: usize) -> Result<Rows<T>> {
+    refuse!(classes == 0 => "labels are given, but there are no classes");
     let mut rows = Rows::zeros(labels.len(), classes);
     for (i, &label) in labels.iter().enumerate() {
         refuse!(label >= classes => "the label of sample {i} is {label}, but there are {classes} classes, from 0 on");

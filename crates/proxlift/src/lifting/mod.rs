@@ -1,7 +1,20 @@
 //! Lifted training of any network whose activations are proximity operators (Section 3.2).
 //!
-//! A [`Network`] is a chain of [`Affine`] maps and proxes with a [`Loss`]; [`Lifted`] is its energy, block by block, with the
-//! [`Penalty`] of the paper or its relative. The paper's denoiser is one of them: [`DualStep`] and [`Synthesis`] are its layers.
+//! ```text
+//! E(theta, u | z, x) = mu l(F_K(u_{K-1}), x) + sum_k P_k(u_k, F_k(u_{k-1})),     u_{-1} = z
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | the network | [`Network`]: a chain of [`Affine`] maps and proxes with a [`Loss`], in files too; batches are [`Rows`] |
+//! | its maps | [`Dense`], [`Convolutional`]; [`DualStep`] and [`Synthesis`], of which the paper's denoiser is made |
+//! | the energy | [`Lifted`], block by block, with its gradients |
+//! | what holds `u` | [`Penalty`]: Bregman in the paper, or quadratic |
+//! | gradients by one sweep | [`sweep`] with a [`Rule`]: tangents, secants, or both sides; [`sweep_recomputing`] in less memory |
+//! | trainers | [`Trainer`]: see below |
+//! | inversion | [`Inversion`]: the input that gives an output, with a [`Regulariser`] |
+//! | infinite depth | [`FixedPoint`], its gradients and its [`FixedPointTrainer`] |
+//! | arithmetic | any map in few bits or with noise, [`Imprecise`]; `f32` and `f64` throughout |
 //!
 //! Build a classifier, train it on a few points, save it and read it back:
 //!
@@ -36,18 +49,22 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 //!
-//! All trainers are of one family: what holds the auxiliary variables to the network, and how far each block moves.
+//! # Trainers
 //!
-//! | | penalty | a step |
-//! |---|---|---|
-//! | [`LbFb`], the paper's | Bregman | a forward-backward step of each block, by backtracking |
-//! | [`LbFb`] with [`LbFbOptions::mac`] | quadratic, growing | the same |
-//! | [`Fenchel`] | Bregman, weighted by layer | so many that each convex block is all but minimised |
-//! | [`Contrastive`] | Bregman | the difference of two minimisations over `u`, then descent in any metric |
-//! | [`GradientDescent`] with [`Rule::Lifted`], [`Rule::Centred`] | Bregman | one unit step of each `u`, then the same |
-//! | [`GradientDescent`] with [`Rule::Backprop`] | quadratic | the same: it is back-propagation |
-//! | [`ClosedForm`] | quadratic, of maps and activations | the minimiser of each block |
-//! | [`Admm`] | the same with multipliers | the same, then up the multipliers |
+//! All are of one family: what holds the auxiliary variables to the network, and how far each block moves.
+//!
+//! | | penalty | a step | is |
+//! |---|---|---|---|
+//! | [`LbFb`] | Bregman | a forward-backward step of each block, by backtracking; layer by layer, or all layers in parallel | the paper's |
+//! | [`LbFb`] with [`LbFbOptions::mac`] | quadratic, growing | the same | the method of auxiliary coordinates |
+//! | [`Fenchel`] | Bregman, weighted by layer | so many that each convex block is all but minimised | with one step and all weights 1, [`LbFb`] in another order |
+//! | [`Contrastive`] | Bregman | the difference of two minimisations over `u`, then descent in any metric | as `mu -> 0`, back-propagation up to `mu^2` |
+//! | [`GradientDescent`] with [`Rule::Lifted`], [`Rule::Centred`] | Bregman | one unit step of each `u`, then the same | as `mu -> 0`, back-propagation up to `mu`, `mu^2` |
+//! | [`GradientDescent`] with [`Rule::Backprop`] | quadratic | the same | back-propagation |
+//! | [`ClosedForm`] | quadratic, of maps and activations | the minimiser of each block | as its weights grow, the network itself |
+//! | [`Admm`] | the same with multipliers | the same, then up the multipliers | in its first iteration, [`ClosedForm`] |
+//!
+//! `tests/lifting_relations.rs` tests the limits.
 
 mod blocks;
 mod denoiser;
@@ -63,9 +80,10 @@ mod network;
 mod penalty;
 mod recompute;
 mod rows;
+mod rules;
 mod trainers;
 
-pub use energy::{Gradients, Lifted, Rule, sweep};
+pub use energy::Lifted;
 pub use fixed_point::{
     Acceleration, FixedPoint, FixedPointGradients, FixedPointOptions, FixedPointParams, FixedPointRule,
     FixedPointTrainer, Solution,
@@ -80,6 +98,7 @@ pub use network::{Builder, Network, Pass};
 pub use penalty::Penalty;
 pub use recompute::sweep_recomputing;
 pub use rows::Rows;
+pub use rules::{Gradients, Rule, sweep};
 pub use trainers::{
     Admm, Batch, ClosedForm, Contrastive, ContrastiveOptions, Fenchel, FenchelOptions, GradientDescent, LbFb,
     LbFbOptions, Multipliers, Split, Splitting, Step, Trainer, contrast,

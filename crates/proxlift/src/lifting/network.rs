@@ -1,5 +1,9 @@
-//! Any feed-forward network with proximal activations (Section 3.2).
+//! Any feed-forward network with proximal activations (Section 3.2), `G(z) = F_K(s_{K-1}(.. s_0(F_0(z)) ..))`.
+//!
+//! Lifted training needs the potentials of the activations: each is the prox of a convex function, so it is monotone and
+//! nowhere steeper than 1 (Moreau, *Proximite et dualite dans un espace hilbertien*, 1965). Anything else is refused.
 
+use super::learned::project;
 use super::{Affine, Loss, Rows};
 use crate::network::Activation;
 use crate::prox::PiecewiseLinear;
@@ -79,9 +83,7 @@ impl<T: Real> Network<T> {
         }
         for (k, (activation, layer)) in activations.iter().zip(&layers).enumerate() {
             activation.prox().validate()?;
-            refuse!(activation.steepest() > T::of(1.0 + 1e-6) =>
-                "the activation of layer {k} has a slope of {}, but what is steeper than 1 is no prox: project it",
-                activation.steepest());
+            check_slope(activation, format_args!("the activation of layer {k}"))?;
             let planes = activation.prox().planes().unwrap_or(1);
             refuse!(!layer.outputs().is_multiple_of(planes) =>
                 "layer {k} gives {} numbers, which are not {planes} planes for its activation", layer.outputs());
@@ -99,13 +101,21 @@ impl<T: Real> Network<T> {
         &mut self.layers
     }
 
-    /// The affine maps, to be moved by several threads; [`Self::put_layers`] puts them back.
-    pub(super) fn take_layers(&mut self) -> Vec<Box<dyn Affine<T>>> {
-        std::mem::take(&mut self.layers)
+    /// Layer `k`, to be moved.
+    pub(super) fn part_mut(&mut self, k: usize) -> Part<'_, T> {
+        Part { k, layer: &mut self.layers[k], activation: self.activations.get_mut(k), loss: self.loss }
     }
 
-    pub(super) fn put_layers(&mut self, layers: Vec<Box<dyn Affine<T>>>) {
-        self.layers = layers;
+    /// All layers, to be moved by several threads.
+    pub(super) fn parts_mut(&mut self) -> Vec<Part<'_, T>> {
+        let activations = self.activations.iter_mut().map(Some).chain([None]);
+        let (parts, loss) = (self.layers.iter_mut().zip(activations).enumerate(), self.loss);
+        parts.map(|(k, (layer, activation))| Part { k, layer, activation, loss }).collect()
+    }
+
+    /// What comes after the affine map `k = 0..=K`.
+    pub(super) fn after(&self, k: usize) -> After<'_, T> {
+        After::of(self.activations.get(k), self.loss)
     }
 
     /// `K`, the number of activations.
@@ -118,9 +128,9 @@ impl<T: Real> Network<T> {
         &self.activations
     }
 
-    /// The same, to be moved.
-    pub(super) fn activations_mut(&mut self) -> &mut [Activation<T>] {
-        &mut self.activations
+    /// Makes all learned activations proxes again.
+    pub(super) fn project_activations(&mut self) {
+        self.activations.iter_mut().for_each(project);
     }
 
     /// Numbers that training moves.
@@ -130,15 +140,12 @@ impl<T: Real> Network<T> {
 
     /// The blocks of parameters of layer `k`: weights, biases, then knots and slopes of the activation if that learns.
     pub fn layer_blocks(&self, k: usize) -> Vec<&[T]> {
-        let learned = self.activations.get(k).filter(|activation| activation.learns());
-        let parts =
-            learned.and_then(Activation::piecewise).map(|functions| [functions.knots(), functions.slopes()]);
-        self.layers[k].parameters().into_iter().chain(parts.into_iter().flatten()).collect()
+        layer_blocks(&*self.layers[k], self.activations.get(k))
     }
 
     /// The same, to be moved.
     pub fn layer_blocks_mut(&mut self, k: usize) -> Vec<&mut [T]> {
-        layer_blocks_mut(&mut self.layers[k], self.activations.get_mut(k))
+        layer_blocks_mut(&mut *self.layers[k], self.activations.get_mut(k))
     }
 
     /// All blocks of parameters: the weights of all layers, then their biases, and what activations learn.
@@ -148,9 +155,8 @@ impl<T: Real> Network<T> {
 
     /// The same, to be moved.
     pub fn blocks_mut(&mut self) -> Vec<&mut [T]> {
-        let activations = self.activations.iter_mut().map(Some).chain([None]);
-        let layers = self.layers.iter_mut().zip(activations);
-        in_order(layers.map(|(layer, activation)| layer_blocks_mut(layer, activation)).collect())
+        let parts = self.parts_mut().into_iter();
+        in_order(parts.map(|part| layer_blocks_mut(&mut **part.layer, part.activation)).collect())
     }
 
     /// Rows and columns of the weights of all layers, as matrices with a row for each output or feature.
@@ -168,18 +174,12 @@ impl<T: Real> Network<T> {
 
     /// `s_k(v)`.
     pub fn activate(&self, k: usize, v: &Rows<T>) -> Rows<T> {
-        let mut u = v.clone();
-        let prox = self.activations[k].prox();
-        u.par_rows_mut().for_each(|row| prox.prox_in_place(T::one(), row));
-        u
+        activate(&self.activations[k], v)
     }
 
     /// `s_k'(v) g`.
     pub fn slope(&self, k: usize, v: &Rows<T>, g: &Rows<T>) -> Rows<T> {
-        let (mut out, prox) = (v.zeros_like(), self.activations[k].prox());
-        let rows = out.par_rows_mut().zip(v.par_rows()).zip(g.par_rows());
-        rows.for_each(|((out, v), g)| prox.pullback(T::one(), v, g, out));
-        out
+        slope(&self.activations[k], v, g)
     }
 
     /// The feed-forward pass. Panics when the batch has another width than the network takes.
@@ -194,19 +194,111 @@ impl<T: Real> Network<T> {
         Pass { v, u }
     }
 
+    /// What the affine maps give for these `u`.
+    pub(super) fn pass_at(&self, z: &Rows<T>, u: Vec<Rows<T>>) -> Pass<T> {
+        let mut pass = Pass { v: Vec::new(), u };
+        pass.v = (0..self.layers.len()).map(|k| self.affine(k, pass.input(k, z), z)).collect();
+        pass
+    }
+
+    /// Refuses auxiliary variables that are not those of a batch.
+    pub(super) fn check_u(&self, u: &[Rows<T>], samples: usize) -> Result<()> {
+        refuse!(u.len() != self.depth() => "u is given for {} layers, but {} have an activation", u.len(), self.depth());
+        for (k, (u, layer)) in u.iter().zip(&self.layers).enumerate() {
+            refuse!((u.samples(), u.width()) != (samples, layer.outputs()) =>
+                "u of layer {k} has {} samples of {} numbers, but the batch has {samples} and the layer gives {}",
+                u.samples(), u.width(), layer.outputs());
+        }
+        Ok(())
+    }
+
     /// Refuses samples that do not fit the network, or that it cannot learn from.
     pub fn check(&self, z: &Rows<T>, x: &Rows<T>) -> Result<()> {
         let (inputs, outputs) = (self.layers[0].inputs(), self.layers[self.layers.len() - 1].outputs());
         refuse!(z.width() != inputs || x.width() != outputs =>
             "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
         refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
+        refuse!(z.samples() == 0 => "a batch holds no sample, but a network learns from one or more");
         refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
         self.loss.check(x)
     }
 }
 
+/// What comes after an affine map: an activation, or the loss.
+pub(super) enum After<'a, T> {
+    Activation(&'a Activation<T>),
+    Loss(Loss),
+}
+
+impl<'a, T> After<'a, T> {
+    fn of(activation: Option<&'a Activation<T>>, loss: Loss) -> Self {
+        activation.map_or(Self::Loss(loss), Self::Activation)
+    }
+}
+
+/// Layer `k`: an affine map and what comes after it, to be moved.
+pub(super) struct Part<'a, T> {
+    pub k: usize,
+    pub layer: &'a mut Box<dyn Affine<T>>,
+    activation: Option<&'a mut Activation<T>>,
+    loss: Loss,
+}
+
+impl<T: Real> Part<'_, T> {
+    pub fn after(&self) -> After<'_, T> {
+        After::of(self.activation.as_deref(), self.loss)
+    }
+
+    /// Its blocks of parameters, as [`Network::layer_blocks`] has them.
+    pub fn blocks(&self) -> Vec<&[T]> {
+        layer_blocks(&**self.layer, self.activation.as_deref())
+    }
+
+    /// The same, to be moved.
+    pub fn blocks_mut(&mut self) -> Vec<&mut [T]> {
+        layer_blocks_mut(&mut **self.layer, self.activation.as_deref_mut())
+    }
+
+    /// Makes a learned activation a prox again.
+    pub fn project(&mut self) {
+        self.activation.as_deref_mut().into_iter().for_each(project);
+    }
+}
+
+/// Refuses what is steeper than a prox can be; what is not monotone, its own `validate` refuses.
+pub(super) fn check_slope<T: Real>(s: &Activation<T>, what: impl std::fmt::Display) -> Result<()> {
+    refuse!(s.steepest() > T::of(1.0 + 1e-6) =>
+        "{what} has a slope of {}, but what is steeper than 1 is no prox: project it", s.steepest());
+    Ok(())
+}
+
+/// `s(v)`.
+pub(super) fn activate<T: Real>(s: &Activation<T>, v: &Rows<T>) -> Rows<T> {
+    let mut u = v.clone();
+    u.par_rows_mut().for_each(|row| s.prox().prox_in_place(T::one(), row));
+    u
+}
+
+/// `s'(v) g`.
+pub(super) fn slope<T: Real>(s: &Activation<T>, v: &Rows<T>, g: &Rows<T>) -> Rows<T> {
+    let mut out = v.zeros_like();
+    let rows = out.par_rows_mut().zip(v.par_rows()).zip(g.par_rows());
+    rows.for_each(|((out, v), g)| s.prox().pullback(T::one(), v, g, out));
+    out
+}
+
+fn layer_blocks<'a, T: Real>(
+    layer: &'a dyn Affine<T>,
+    activation: Option<&'a Activation<T>>,
+) -> Vec<&'a [T]> {
+    let learned = activation.filter(|activation| activation.learns());
+    let parts =
+        learned.and_then(Activation::piecewise).map(|functions| [functions.knots(), functions.slopes()]);
+    layer.parameters().into_iter().chain(parts.into_iter().flatten()).collect()
+}
+
 fn layer_blocks_mut<'a, T: Real>(
-    layer: &'a mut Box<dyn Affine<T>>,
+    layer: &'a mut dyn Affine<T>,
     activation: Option<&'a mut Activation<T>>,
 ) -> Vec<&'a mut [T]> {
     let learned = activation.filter(|activation| activation.learns());
@@ -215,7 +307,7 @@ fn layer_blocks_mut<'a, T: Real>(
 }
 
 /// The first blocks of all layers, then the second ones, and so on.
-fn in_order<B>(layers: Vec<Vec<B>>) -> Vec<B> {
+pub(super) fn in_order<B>(layers: Vec<Vec<B>>) -> Vec<B> {
     let most = layers.iter().map(Vec::len).max().unwrap_or(0);
     let mut layers: Vec<_> = layers.into_iter().map(Vec::into_iter).collect();
     (0..most).flat_map(|_| layers.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()

@@ -9,7 +9,9 @@
 //! identity. The Bregman penalty is convex in each argument and needs no derivative of `s`; the quadratic one has the slope of
 //! `s` in its gradient, as back-propagation does.
 
-use super::{Network, Rows};
+use super::Rows;
+use super::network::{activate, slope};
+use crate::network::Activation;
 use crate::{Real, named::named};
 use rayon::prelude::*;
 
@@ -24,9 +26,9 @@ named! {
 }
 
 impl Penalty {
-    /// `P(u, v)` of each sample of layer `k`.
-    pub fn values<T: Real>(self, network: &Network<T>, k: usize, u: &Rows<T>, v: &Rows<T>) -> Vec<f64> {
-        let prox = network.activations()[k].prox();
+    /// `P(u, v)` of each sample, for the activation `s`.
+    pub fn values<T: Real>(self, s: &Activation<T>, u: &Rows<T>, v: &Rows<T>) -> Vec<f64> {
+        let prox = s.prox();
         let value = |(u, v): (&[T], &[T])| {
             let mut s = vec![T::zero(); v.len()];
             match self {
@@ -40,30 +42,30 @@ impl Penalty {
         u.par_rows().zip(v.par_rows()).map(value).collect()
     }
 
-    /// `dP/dv`, what the affine map of layer `k` gets.
-    pub fn by_v<T: Real>(self, network: &Network<T>, k: usize, u: &Rows<T>, v: &Rows<T>) -> Rows<T> {
-        let mut d = network.activate(k, v);
+    /// `dP/dv`, the error of the affine map.
+    pub fn by_v<T: Real>(self, s: &Activation<T>, u: &Rows<T>, v: &Rows<T>) -> Rows<T> {
+        let mut d = activate(s, v);
         d.zip(u, |s, u| s - u);
         match self {
             Self::Bregman => d,
-            Self::Quadratic => network.slope(k, v, &d),
+            Self::Quadratic => slope(s, v, &d),
         }
     }
 
     /// `d/du` of the smooth part: `u - v` for Bregman, whose rest is `psi`; `u - s(v)` for the quadratic penalty.
-    pub fn by_u<T: Real>(self, network: &Network<T>, k: usize, u: &Rows<T>, v: &Rows<T>) -> Rows<T> {
+    pub fn by_u<T: Real>(self, s: &Activation<T>, u: &Rows<T>, v: &Rows<T>) -> Rows<T> {
         let mut gradient = u.clone();
         match self {
             Self::Bregman => gradient.zip(v, |u, v| u - v),
-            Self::Quadratic => gradient.zip(&network.activate(k, v), |u, s| u - s),
+            Self::Quadratic => gradient.zip(&activate(s, v), |u, s| u - s),
         }
         gradient
     }
 
     /// The backward half of a step of length `gamma` on `u_k`: the prox of `gamma psi`, or nothing where all is smooth.
-    pub fn backward<T: Real>(self, network: &Network<T>, k: usize, gamma: T, u: &mut [T]) {
+    pub fn backward<T: Real>(self, s: &Activation<T>, gamma: T, u: &mut [T]) {
         if self == Self::Bregman && gamma > T::zero() {
-            network.activations()[k].prox().prox_in_place(gamma, u);
+            s.prox().prox_in_place(gamma, u);
         }
     }
 }

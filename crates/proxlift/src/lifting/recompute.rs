@@ -1,10 +1,12 @@
-//! The reverse sweep in less memory: what an activation was is computed again when it is needed.
+//! The reverse sweep in less memory: features are computed again when they are needed.
+//!
+//! A. Griewank, A. Walther, "Algorithm 799: revolve", 2000; T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training deep nets with
+//! sublinear memory cost", 2016.
 
-use super::energy::{Gradients, Rule, output_error, through};
 use super::learned::by_rule;
+use super::rules::{Gradients, Rule, through};
 use super::{Network, Pass, Rows};
 use crate::{Real, Result};
-use rayon::prelude::*;
 
 /// The same bits as [`sweep`](super::sweep), with `u` of every `every`-th layer kept from the forward pass: the others are
 /// computed a second time, from the last that was kept, when the reverse sweep comes to them.
@@ -21,7 +23,7 @@ pub fn sweep_recomputing<T: Real>(
 ) -> Result<(Vec<f64>, Gradients<T>)> {
     network.check(z, x)?;
     refuse!(every == 0 => "the features of every 0th layer are to be kept: give 1 or more");
-    let (depth, mu) = (network.activations().len(), rule.loss_weight());
+    let (depth, mu) = (network.depth(), rule.loss_weight());
     // u_{k-1} where a segment begins at layer k; that of the first is z.
     let (mut kept, mut u): (Vec<Rows<T>>, Option<Rows<T>>) = (Vec::new(), None);
     for k in 0..depth {
@@ -33,9 +35,8 @@ pub fn sweep_recomputing<T: Real>(
     }
     let last = u.as_ref().unwrap_or(z);
     let output = network.affine(depth, last, z);
-    let pairs = output.par_rows().zip(x.par_rows());
-    let losses = pairs.map(|(output, x)| network.loss.value(output, x)).collect();
-    let mut d = output_error(network, &output, x, mu);
+    let losses = network.loss.values(&output, x);
+    let mut d = network.loss.error(&output, x, mu);
     let mut gradients = vec![network.layers()[depth].gradient(last, z, &d)];
     let mut back = last.zeros_like();
     network.layers()[depth].adjoint(&d, &mut back);
@@ -44,8 +45,9 @@ pub fn sweep_recomputing<T: Real>(
         let start = if first == 0 { None } else { kept.pop() };
         let pass = segment(network, first..(first + every).min(depth), start.as_ref().unwrap_or(z), z);
         for k in (first..first + pass.u.len()).rev() {
-            let mut learned = by_rule(network, rule, k, &pass.v[k - first], &back);
-            d = through(network, k, rule, (&pass.v[k - first], &pass.u[k - first]), back);
+            let (s, v, u) = (&network.activations()[k], &pass.v[k - first], &pass.u[k - first]);
+            let mut learned = by_rule(s, rule, v, &back);
+            d = through(s, rule, (v, u), back);
             let input = if k > first { &pass.u[k - first - 1] } else { start.as_ref().unwrap_or(z) };
             let mut blocks = network.layers()[k].gradient(input, z, &d);
             blocks.append(&mut learned);

@@ -49,6 +49,8 @@ pub struct Found {
     pub step: Option<f64>,
     /// How many steps were refused.
     pub refused: usize,
+    /// How often steps were taken: once for all blocks together.
+    pub attempts: usize,
 }
 
 impl Backtracking {
@@ -59,9 +61,10 @@ impl Backtracking {
     pub fn search(&mut self, f: &[f64], mut attempt: impl FnMut(&[f64]) -> Vec<Trial>) -> Found {
         let mut steps = vec![(self.step * self.grow).min(self.longest); f.len()];
         let mut open = vec![true; f.len()];
-        let mut refused = 0;
+        let (mut refused, mut attempts) = (0, 0);
         for _ in 0..=self.most {
             let trials = attempt(&steps);
+            attempts += 1;
             for (((&f, trial), step), open) in f.iter().zip(trials).zip(&mut steps).zip(&mut open) {
                 if *open && trial.value <= f + trial.model + self.resolution * f.abs() {
                     *open = false;
@@ -77,10 +80,11 @@ impl Backtracking {
         if open.contains(&true) {
             steps.iter_mut().zip(&open).filter(|(_, open)| **open).for_each(|(step, _)| *step = 0.0);
             attempt(&steps);
+            attempts += 1;
         }
         let longest = steps.into_iter().fold(0.0, f64::max);
         let step = (longest > 0.0).then_some(longest);
         self.step = step.unwrap_or(self.step);
-        Found { step, refused }
+        Found { step, refused, attempts }
     }
 }

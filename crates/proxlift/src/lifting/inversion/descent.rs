@@ -6,7 +6,7 @@
 //!
 //! with the gradient by tangents, `d_k = s_k'(v_k) A_{k+1}* d_{k+1}`, and steps by backtracking, a step for each sample.
 
-use super::block::{Block, z_search};
+use super::block::z_search;
 use super::{Inversion, Inverted};
 use crate::lifting::{Pass, Rows};
 use crate::{Real, Result};
@@ -16,7 +16,7 @@ impl<T: Real> Inversion<'_, T> {
     pub fn descent(&self, start: &Rows<T>) -> Result<Inverted<T>> {
         let mut z = self.start(start)?;
         let mut pass = self.network.forward(&z);
-        let (depth, alpha) = (self.network.depth(), T::of(self.options.alpha));
+        let depth = self.network.depth();
         let skips = (0..=depth).filter(|&k| self.sees_z(k)).count();
         let (mut search, mut maps) = (z_search::<T>(), depth + 1);
         let values = |z: &Rows<T>, pass: &Pass<T>| -> Vec<f64> {
@@ -31,25 +31,13 @@ impl<T: Real> Inversion<'_, T> {
             }
             let gradient = self.tangents(&pass);
             maps += depth + skips;
-            let before = z.clone();
-            let block = Block { before: &before, gradient: &gradient, energy: &energy };
-            let mut reached = energy.clone();
-            block.step(
-                &mut search,
-                |i, gamma, z| {
-                    if alpha > T::zero() {
-                        self.regulariser.backward(i, gamma * alpha, z);
-                    }
-                },
-                |i, z| self.prior(i, z),
-                |moved| {
-                    z = moved;
-                    pass = self.network.forward(&z);
-                    maps += depth + 1;
-                    reached = values(&z, &pass);
-                    reached.clone()
-                },
-            );
+            let mut reached = Vec::new();
+            let found = self.z_step(&mut z, &gradient, &energy, &mut search, |z| {
+                pass = self.network.forward(z);
+                reached = values(z, &pass);
+                reached.clone()
+            });
+            maps += (depth + 1) * found.attempts;
             energy = reached;
             let passes = maps as f64 * self.share();
             history.push(self.record(passes, energy.iter().sum(), &z, pass.output()));
@@ -62,7 +50,7 @@ impl<T: Real> Inversion<'_, T> {
     }
 
     fn tangents(&self, pass: &Pass<T>) -> Rows<T> {
-        let mut errors = vec![self.output_error(pass.output())];
+        let mut errors = vec![self.data_term(self.options.mu).error(pass.output())];
         for k in (0..pass.u.len()).rev() {
             let mut back = pass.u[k].zeros_like();
             self.network.layers()[k + 1].adjoint(&errors[errors.len() - 1], &mut back);

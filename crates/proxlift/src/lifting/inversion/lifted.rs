@@ -9,9 +9,9 @@
 //!
 //! with steps by backtracking, a step for each sample. `F_k = A_k u_{k-1} + C_k z + b_k`; the layers of the denoiser all see `z`.
 
-use super::block::{Block, z_search};
+use super::block::{step, z_search};
 use super::{Inversion, InversionRecord, Inverted};
-use crate::lifting::{Pass, Penalty, Rows};
+use crate::lifting::{Pass, Rows};
 use crate::training::backtracking::Backtracking;
 use crate::{Real, Result};
 
@@ -58,37 +58,34 @@ impl<T: Real> Search<'_, '_, T> {
     }
 
     fn u(&mut self, k: usize) {
-        let Self { problem, z, pass, gamma, maps, .. } = self;
-        let network = problem.network;
-        let mut gradient = pass.u[k].zeros_like();
-        network.layers()[k + 1].adjoint(&problem.error(pass, k + 1), &mut gradient);
-        gradient.zip(&Penalty::Bregman.by_u(network, k, &pass.u[k], &pass.v[k]), |back, own| back + own);
-        *maps += 1;
-        let both = |pass: &Pass<T>| -> Vec<f64> {
-            problem.block(pass, k).into_iter().zip(problem.block(pass, k + 1)).map(|(a, b)| a + b).collect()
+        let (mut u, mut next) = (self.pass.u[k].taken(), self.pass.v[k + 1].taken());
+        let between = self.problem.between(&self.pass, &self.z, k);
+        let prox = between.s.prox();
+        let energy = |u: &Rows<T>, next: &Rows<T>| -> Vec<f64> {
+            let own = between.penalty.values(between.s, u, between.v).into_iter();
+            own.zip(between.after.values(next)).map(|(own, after)| own + after).collect()
         };
-        let (before, energy) = (pass.u[k].clone(), both(pass));
-        let prox = network.activations()[k].prox();
-        let block = Block { before: &before, gradient: &gradient, energy: &energy };
-        block.step(
-            &mut gamma[k],
+        let (gradient, before) = (between.gradient(&u, &next), energy(&u, &next));
+        let found = step(
+            &mut u,
+            &gradient,
+            &before,
+            &mut self.gamma[k],
             |_, gamma, u| prox.prox_in_place(gamma, u),
             |_, u| prox.value(u).to_double(),
             |u| {
-                pass.v[k + 1] = network.affine(k + 1, &u, z);
-                pass.u[k] = u;
-                *maps += 1;
-                both(pass)
+                between.layer.apply(u, between.z, &mut next);
+                energy(u, &next)
             },
         );
+        (self.pass.u[k], self.pass.v[k + 1]) = (u, next);
+        self.maps += 1 + found.attempts;
     }
 
     fn z(&mut self) {
         let Self { problem, z, pass, gamma_z, maps, .. } = self;
-        let (network, seeing) = (problem.network, (0..pass.v.len()).filter(|&k| problem.sees_z(k)));
-        let seeing: Vec<usize> = seeing.collect();
+        let seeing: Vec<usize> = (0..pass.v.len()).filter(|&k| problem.sees_z(k)).collect();
         let gradient = problem.gather((0..pass.v.len()).map(|k| problem.error(pass, k)));
-        *maps += seeing.len();
         let total = |pass: &Pass<T>, z: &Rows<T>| {
             let mut sums = problem.priors(z);
             for &k in &seeing {
@@ -96,25 +93,13 @@ impl<T: Real> Search<'_, '_, T> {
             }
             sums
         };
-        let (before, energy) = (z.clone(), total(pass, z));
-        let alpha = T::of(problem.options.alpha);
-        let block = Block { before: &before, gradient: &gradient, energy: &energy };
-        block.step(
-            gamma_z,
-            |i, gamma, z| {
-                if alpha > T::zero() {
-                    problem.regulariser.backward(i, gamma * alpha, z);
-                }
-            },
-            |i, z| problem.prior(i, z),
-            |moved| {
-                *z = moved;
-                for &k in &seeing {
-                    pass.v[k] = network.affine(k, pass.input(k, z), z);
-                }
-                *maps += seeing.len();
-                total(pass, z)
-            },
-        );
+        let energy = total(pass, z);
+        let found = problem.z_step(z, &gradient, &energy, gamma_z, |z| {
+            for &k in &seeing {
+                pass.v[k] = problem.network.affine(k, pass.input(k, z), z);
+            }
+            total(pass, z)
+        });
+        *maps += seeing.len() * (1 + found.attempts);
     }
 }

@@ -20,6 +20,8 @@ mod regulariser;
 
 pub use regulariser::{ByProx, Near, Regulariser, Variation};
 
+use super::energy::{Between, Term};
+use super::network::{After, check_slope};
 use super::{Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};
@@ -113,6 +115,7 @@ impl<'a, T: Real> Inversion<'a, T> {
         let (inputs, outputs) = (network.layers()[0].inputs(), network.layers()[network.depth()].outputs());
         refuse!(y.width() != outputs =>
             "outputs of {} numbers are given, but the network gives {outputs}", y.width());
+        refuse!(y.samples() == 0 => "no output is given, but a search needs one or more");
         regulariser.check(y.samples(), inputs)?;
         let problem = Self { network, y, regulariser, data: Data::Loss, options };
         problem.check_outputs()?;
@@ -130,6 +133,7 @@ impl<'a, T: Real> Inversion<'a, T> {
         let Data::Activation(activation) = &self.data else { return self.network.loss.check(self.y) };
         let prox = activation.prox();
         prox.validate()?;
+        check_slope(activation, "the last activation")?;
         let planes = prox.planes().unwrap_or(1);
         refuse!(!self.y.width().is_multiple_of(planes) =>
             "outputs of {} numbers are not {planes} planes for their activation", self.y.width());
@@ -164,30 +168,18 @@ impl<'a, T: Real> Inversion<'a, T> {
         z.par_rows().enumerate().map(|(i, z)| self.prior(i, z)).collect()
     }
 
-    /// The data term of each sample, without its weight.
-    fn misfits(&self, output: &Rows<T>) -> Vec<f64> {
-        let pairs = output.par_rows().zip(self.y.par_rows());
-        match &self.data {
-            Data::Loss => pairs.map(|(output, y)| self.network.loss.value(output, y)).collect(),
-            Data::Activation(s) => pairs
-                .map(|(v, y)| s.prox().bregman(T::one(), y, v, &mut vec![T::zero(); v.len()]).to_double())
-                .collect(),
-        }
+    /// `weight` times the data term, as a function of the output.
+    fn data_term(&self, weight: f64) -> Term<'_, T> {
+        let after = match &self.data {
+            Data::Loss => After::Loss(self.network.loss),
+            Data::Activation(s) => After::Activation(s),
+        };
+        Term { after, penalty: Penalty::Bregman, target: self.y, weight }
     }
 
-    /// The gradient of `mu l` by the output.
-    fn output_error(&self, output: &Rows<T>) -> Rows<T> {
-        let mut d = output.zeros_like();
-        match &self.data {
-            Data::Loss => self.network.loss.gradient(output, self.y, &mut d),
-            Data::Activation(s) => {
-                let rows = d.par_rows_mut().zip(output.par_rows()).zip(self.y.par_rows());
-                rows.for_each(|((d, v), y)| s.prox().bregman_gradient(T::one(), y, v, d));
-            }
-        }
-        let mu = T::of(self.options.mu);
-        d.data_mut().iter_mut().for_each(|d| *d *= mu);
-        d
+    /// The data term of each sample, without its weight.
+    fn misfits(&self, output: &Rows<T>) -> Vec<f64> {
+        self.data_term(1.0).values(output)
     }
 
     /// `J(z)`, summed over the batch.
@@ -222,37 +214,44 @@ impl<'a, T: Real> Inversion<'a, T> {
 impl<T: Real> Inversion<'_, T> {
     /// `E(z, u)`, summed over the batch.
     pub fn energy(&self, z: &Rows<T>, u: &[Rows<T>]) -> f64 {
-        let pass = self.pass_at(z, u);
+        let pass = self.network.pass_at(z, u.to_vec());
         let blocks = (0..=self.network.depth()).map(|k| self.block(&pass, k).iter().sum::<f64>());
         self.priors(z).iter().sum::<f64>() + blocks.sum::<f64>()
     }
 
     /// `dE/dz` but for `R`: `A_0* d_0 + sum_k C_k* d_k`.
     pub fn z_gradient(&self, z: &Rows<T>, u: &[Rows<T>]) -> Rows<T> {
-        let pass = self.pass_at(z, u);
+        let pass = self.network.pass_at(z, u.to_vec());
         self.gather((0..=self.network.depth()).map(|k| self.error(&pass, k)))
     }
 
-    fn pass_at(&self, z: &Rows<T>, u: &[Rows<T>]) -> Pass<T> {
-        let v =
-            (0..=u.len()).map(|k| self.network.affine(k, if k == 0 { z } else { &u[k - 1] }, z)).collect();
-        Pass { v, u: u.to_vec() }
+    /// The term of `E` that the affine map `k = 0..=K` enters: `B(u_k, .)`, or `mu l`.
+    fn term<'s>(&'s self, pass: &'s Pass<T>, k: usize) -> Term<'s, T> {
+        let Some(target) = pass.u.get(k) else { return self.data_term(self.options.mu) };
+        Term { after: self.network.after(k), penalty: Penalty::Bregman, target, weight: 1.0 }
     }
 
-    /// `B(u_k, v_k)` of each sample, or `mu l`.
+    /// Its value of each sample.
     fn block(&self, pass: &Pass<T>, k: usize) -> Vec<f64> {
-        if k < pass.u.len() {
-            return Penalty::Bregman.values(self.network, k, &pass.u[k], &pass.v[k]);
-        }
-        self.misfits(pass.output()).into_iter().map(|misfit| self.options.mu * misfit).collect()
+        self.term(pass, k).values(&pass.v[k])
     }
 
-    /// `d_k`, the error of the affine map `k = 0..=K`.
+    /// `d_k`, its gradient: the error of the affine map.
     fn error(&self, pass: &Pass<T>, k: usize) -> Rows<T> {
-        if k < pass.u.len() {
-            return Penalty::Bregman.by_v(self.network, k, &pass.u[k], &pass.v[k]);
+        self.term(pass, k).error(&pass.v[k])
+    }
+
+    /// Both terms that `u_k` enters.
+    fn between<'s>(&'s self, pass: &'s Pass<T>, z: &'s Rows<T>, k: usize) -> Between<'s, T> {
+        Between {
+            s: &self.network.activations()[k],
+            penalty: Penalty::Bregman,
+            weight: 1.0,
+            v: &pass.v[k],
+            layer: &*self.network.layers()[k + 1],
+            z,
+            after: self.term(pass, k + 1),
         }
-        self.output_error(pass.output())
     }
 
     /// `A_0* d_0 + sum_k C_k* d_k`.

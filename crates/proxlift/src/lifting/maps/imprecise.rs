@@ -1,4 +1,8 @@
 //! Arithmetic that is not exact: features and errors of few bits, noise on what is computed from errors.
+//!
+//! ```text
+//! v = F(Q u, Q z),      back = A* Q d + noise,      gradient = that of <Q d, F(Q u, Q z)> + noise
+//! ```
 
 use super::Affine;
 use crate::lifting::Rows;

@@ -1,4 +1,14 @@
 //! Affine maps: what stands between two activations.
+//!
+//! | | `F(u, z)` | parameters |
+//! |---|---|---|
+//! | [`Dense`] | `W u + b` | `W`, `b` |
+//! | [`Convolutional`] | `sum_c w_{jc} * u_c + b_j`, with a stride and padding | `w`, `b` |
+//! | [`DualStep`] | `u - tau L (L* u - z)`, a layer of the paper's denoiser (Section 4) | the filters of `L` |
+//! | [`Synthesis`] | `z - L* u`, its estimate | the filters of `L` |
+//! | [`Imprecise`] | any of them in few bits, or with noise on its gradients | those of the map |
+//!
+//! A map of your own is a type with the trait [`Affine`].
 
 mod convolution;
 mod dense;

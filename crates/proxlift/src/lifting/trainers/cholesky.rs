@@ -1,4 +1,4 @@
-//! Symmetric positive definite systems, by Cholesky's factors.
+//! Symmetric positive definite systems, by Cholesky's factors, `A = L L^T`, and the normal equations of least squares.
 
 use crate::matrix::{Matrix, multiply};
 use crate::real::dot;

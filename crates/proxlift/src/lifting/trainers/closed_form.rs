@@ -7,10 +7,10 @@
 //! on a batch. The method is for whole sets, with `Auxiliary::Persistent`; for mini-batches, give [`Splitting::memory`].
 
 use super::cholesky::Normal;
+use super::kept::Kept;
 use super::splitting::{Split, Splitting};
 use super::{Batch, Multipliers, Step, Trainer};
 use crate::lifting::Network;
-use crate::training::Auxiliary;
 use crate::{Real, Result};
 
 /// The trainer.
@@ -19,8 +19,8 @@ pub struct ClosedForm<T> {
     /// Those that move after a sweep: ADMM.
     multipliers: Option<Multipliers>,
     sums: Vec<Normal>,
-    /// `u`, `v`, `y`, `w` of every sample, if they are kept and it was visited.
-    kept: Vec<Option<Vec<Vec<T>>>>,
+    /// `u`, `v`, `y`, `w` of every sample.
+    kept: Kept<T>,
 }
 
 impl<T: Real> ClosedForm<T> {
@@ -39,35 +39,18 @@ impl<T: Real> ClosedForm<T> {
         options.check(network)?;
         let sums =
             network.layers().iter().map(|layer| Normal::new(layer.inputs(), layer.outputs())).collect();
-        let kept = if options.auxiliary == Auxiliary::Persistent { samples } else { 0 };
-        Ok(Self { options, multipliers, sums, kept: vec![None; kept] })
-    }
-
-    fn recall(&self, split: &mut Split<'_, T>, indices: &[usize]) {
-        for (i, &sample) in indices.iter().enumerate() {
-            let Some(Some(kept)) = self.kept.get(sample) else { continue };
-            for (rows, kept) in split.variables().zip(kept) {
-                let width = rows.width();
-                rows.data_mut()[i * width..][..width].copy_from_slice(kept);
-            }
-        }
-    }
-
-    fn remember(&mut self, split: &mut Split<'_, T>, indices: &[usize]) {
-        for (i, &sample) in indices.iter().enumerate() {
-            if let Some(kept) = self.kept.get_mut(sample) {
-                *kept = Some(split.variables().map(|rows| rows.row(i).to_vec()).collect());
-            }
-        }
+        let kept = Kept::new(options.auxiliary, samples);
+        Ok(Self { options, multipliers, sums, kept })
     }
 }
 
 impl<T: Real> Trainer<T> for ClosedForm<T> {
     fn step(&mut self, network: &mut Network<T>, batch: Batch<'_, T>, _progress: f64) -> Result<Step> {
         let mut split = Split::new(network, batch.z, batch.x, self.options)?;
-        let outputs = split.v[split.u.len()].rows().zip(batch.x.rows());
-        let loss = outputs.map(|(v, x)| network.loss.value(v, x)).sum::<f64>() / batch.z.samples() as f64;
-        self.recall(&mut split, batch.indices);
+        let samples = batch.z.samples();
+        let losses = network.loss.values(&split.v[split.u.len()], batch.x);
+        let loss = losses.iter().sum::<f64>() / samples as f64;
+        self.kept.recall(split.variables_mut(), batch.indices, samples)?;
         let mut energy = vec![split.value(network)];
         // What earlier batches left is in all iterations on this one.
         let earlier = self.sums.clone();
@@ -79,7 +62,7 @@ impl<T: Real> Trainer<T> for ClosedForm<T> {
             }
             energy.push(split.value(network));
         }
-        self.remember(&mut split, batch.indices);
+        self.kept.remember(&split.variables(), batch.indices);
         Ok(Step { loss, energy, refused: 0 })
     }
 }

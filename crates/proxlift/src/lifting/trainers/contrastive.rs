@@ -14,13 +14,12 @@
 //! go on by backtracked ones. After one sweep of a network with one hidden layer, `g` is that of [`Rule::Centred`](crate::lifting::Rule),
 //! which takes the difference layer by layer, as dual propagation does.
 
+use super::descent::Steps;
 use super::{Batch, Step, Trainer};
-use crate::lifting::blocks::u_step;
+use crate::lifting::blocks::{u_search, u_step};
 use crate::lifting::{Gradients, Lifted, Network, Rows};
-use crate::training::backtracking::Backtracking;
-use crate::training::optimiser::Moments;
-use crate::training::{Descent, Metric};
-use crate::{Error, Real, Result};
+use crate::training::Descent;
+use crate::{Real, Result};
 
 /// The settings of [`Contrastive`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +66,7 @@ pub fn contrast<T: Real>(
 /// `dE/dtheta` of each layer in the last sweep, before the layer below moves.
 fn side<T: Real>(mut lifted: Lifted<'_, T>, network: &Network<T>, mu: f64, sweeps: usize) -> Gradients<T> {
     let depth = lifted.depth();
-    let mut gammas = vec![Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() }; depth];
+    let mut gammas = vec![u_search(); depth];
     let mut gradients = Vec::with_capacity(depth + 1);
     for sweep in 1..=sweeps {
         for k in (0..=depth).rev() {
@@ -77,9 +76,7 @@ fn side<T: Real>(mut lifted: Lifted<'_, T>, network: &Network<T>, mu: f64, sweep
             if k > 0 && sweep == 1 {
                 let down = lifted.u_gradient(network, k - 1, T::of(mu));
                 lifted.pass.u[k - 1].zip(&down, |u, g| u - g);
-                let width = lifted.pass.u[k - 1].width();
-                let rows = lifted.pass.u[k - 1].data_mut().chunks_exact_mut(width);
-                rows.for_each(|row| lifted.penalty.backward(network, k - 1, T::one(), row));
+                lifted.pass.u[k - 1] = network.activate(k - 1, &lifted.pass.u[k - 1]);
                 lifted.follow(network, k);
             } else if k > 0 {
                 u_step(&mut lifted, network, k - 1, mu, &mut gammas[k - 1]);
@@ -93,8 +90,7 @@ fn side<T: Real>(mut lifted: Lifted<'_, T>, network: &Network<T>, mu: f64, sweep
 /// The trainer: descent along contrasts, in any metric of the parameters.
 pub struct Contrastive {
     options: ContrastiveOptions,
-    descent: Descent,
-    moments: Moments,
+    steps: Steps,
 }
 
 impl Contrastive {
@@ -102,33 +98,13 @@ impl Contrastive {
     /// Fails when a number is out of range, or the metric is not for such networks.
     pub fn new(network: &Network<f32>, options: ContrastiveOptions, descent: Descent) -> Result<Self> {
         options.check()?;
-        descent.check()?;
-        let matrices = match descent.metric {
-            Metric::Euclidean | Metric::Diagonal => Vec::new(),
-            Metric::Kronecker => network.matrices(),
-            Metric::GaussNewton => {
-                return Err(Error::invalid(
-                    "the Gauss-Newton metric is for the denoiser: choose another one",
-                ));
-            }
-        };
-        let blocks = network.blocks().into_iter().map(<[f32]>::len);
-        Ok(Self { options, descent, moments: Moments::new(blocks, matrices.into_iter()) })
+        Ok(Self { options, steps: Steps::new(network, descent)? })
     }
 }
 
 impl Trainer<f32> for Contrastive {
     fn step(&mut self, network: &mut Network<f32>, batch: Batch<'_, f32>, progress: f64) -> Result<Step> {
-        let (losses, gradients) = contrast(network, self.options, batch.z, batch.x)?;
-        let count = losses.len() as f64;
-        let Descent { metric, momentum, beta2, rate } = self.descent;
-        let squares = (metric != Metric::Euclidean).then_some(beta2);
-        let depth = gradients.iter().map(Vec::len).max().unwrap_or(0);
-        let in_order =
-            (0..depth).flat_map(|i| gradients.iter().filter_map(move |layer| Some(layer.get(i)?.as_slice())));
-        let (rate, scale) = (rate.at(progress) as f32, count.recip() as f32);
-        self.moments.descend(network.blocks_mut(), in_order, scale, rate, (momentum, squares));
-        network.project_activations();
-        Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
+        let contrasted = contrast(network, self.options, batch.z, batch.x)?;
+        Ok(self.steps.take(network, contrasted, progress))
     }
 }

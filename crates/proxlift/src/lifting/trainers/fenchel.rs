@@ -50,7 +50,7 @@ pub struct Fenchel<T> {
 impl<T: Real> Fenchel<T> {
     /// A trainer for `network` on a set of `samples`. Fails when an option is out of range.
     pub fn new(network: &Network<T>, mut options: FenchelOptions, samples: usize) -> Result<Self> {
-        let depth = network.activations().len();
+        let depth = network.depth();
         if options.lambda.len() == 1 {
             options.lambda = vec![options.lambda[0]; depth];
         }
@@ -67,39 +67,36 @@ impl<T: Real> Fenchel<T> {
         });
         Ok(Self { options, blocks })
     }
+}
 
-    /// Every `u_k`, then every `theta_k`.
-    fn alternate(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>) -> usize {
-        let (mut refused, mu, steps) = (0, self.options.mu, self.options.steps);
-        for k in (0..lifted.depth()).rev() {
-            for _ in 0..steps {
-                refused += u_step(lifted, network, k, mu, &mut self.blocks.gamma[k]);
-            }
+/// Every `u_k`, then every `theta_k`, with so many steps of each.
+fn alternate<T: Real>(
+    blocks: &mut LbFb<T>,
+    lifted: &mut Lifted<'_, T>,
+    network: &mut Network<T>,
+    mu: f64,
+    steps: usize,
+) -> usize {
+    let mut refused = 0;
+    for k in (0..lifted.depth()).rev() {
+        for _ in 0..steps {
+            refused += u_step(lifted, network, k, mu, &mut blocks.gamma[k]);
         }
-        for k in 0..=lifted.depth() {
-            for _ in 0..steps {
-                refused += theta_step(lifted, network, k, mu, &mut self.blocks.beta[k]);
-            }
-        }
-        refused
     }
+    for k in 0..=lifted.depth() {
+        for _ in 0..steps {
+            refused += theta_step(lifted, network, k, mu, &mut blocks.beta[k]);
+        }
+    }
+    refused
 }
 
 impl<T: Real> Trainer<T> for Fenchel<T> {
     fn step(&mut self, network: &mut Network<T>, batch: Batch<'_, T>, _progress: f64) -> Result<Step> {
-        let Batch { z, x, indices } = batch;
-        let mut lifted = Lifted::new(network, z, x)?.with_weights(self.options.lambda.clone());
-        let (mu, depth) = (self.options.mu, lifted.depth());
-        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / z.samples() as f64;
-        self.blocks.recall(&mut lifted, network, indices);
-        let total =
-            |lifted: &Lifted<'_, T>, network: &Network<T>| lifted.energy(network, mu).iter().sum::<f64>();
-        let (mut energy, mut refused) = (vec![total(&lifted, network)], 0);
-        for _ in 0..self.options.inner {
-            refused += self.alternate(&mut lifted, network);
-            energy.push(total(&lifted, network));
-        }
-        self.blocks.remember(&lifted, indices);
-        Ok(Step { loss, energy, refused })
+        let FenchelOptions { mu, steps, ref lambda, .. } = self.options;
+        let lifted = Lifted::new(network, batch.z, batch.x)?.with_weights(lambda.clone());
+        self.blocks.train(network, lifted, batch.indices, mu, |blocks, lifted, network| {
+            alternate(blocks, lifted, network, mu, steps)
+        })
     }
 }

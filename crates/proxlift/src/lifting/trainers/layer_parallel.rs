@@ -18,10 +18,8 @@
 //! no such bound.
 
 use crate::Real;
-use crate::lifting::energy::output_error;
-use crate::lifting::{Affine, Lifted, Network, Penalty, Rows};
-use crate::real::{dot, norm_squared};
-use crate::training::backtracking::{Backtracking, Trial};
+use crate::lifting::{Lifted, Network};
+use crate::training::backtracking::Backtracking;
 use rayon::prelude::*;
 
 /// One iteration; returns how many steps were refused.
@@ -35,41 +33,22 @@ pub(super) fn iterate<T: Real>(
     refused + [0, 1].map(|parity| auxiliary(lifted, network, mu, gamma, parity)).iter().sum::<usize>()
 }
 
-/// `theta_k <- theta_k - beta_k df/dtheta_k`, all `k`.
+/// One step of all `theta_k`.
 fn parameters<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
     mu: f64,
     beta: &mut [Backtracking],
 ) -> usize {
-    // The layers and what they give are taken out, so that each thread may change its own.
-    let (mut layers, mut v) = (network.take_layers(), std::mem::take(&mut lifted.pass.v));
-    let (fixed, terms) = (&*lifted, Terms { network, lifted, mu });
-    let blocks = layers.par_iter_mut().zip(&mut v).zip(beta).enumerate();
-    let refused = blocks.map(|(k, ((layer, v), beta))| {
-        let (z, input) = (fixed.z, fixed.pass.input(k, fixed.z));
-        let gradient = layer.gradient(input, z, &terms.error(k, v));
-        let before: Vec<Vec<T>> = layer.parameters().iter().map(|block| block.to_vec()).collect();
-        let square: f64 = gradient.iter().map(|block| norm_squared(block)).sum();
-        let f: f64 = terms.values(k, v).iter().sum();
-        let attempt = |steps: &[f64]| {
-            let step = T::of(steps[0]);
-            for ((block, before), gradient) in layer.parameters_mut().into_iter().zip(&before).zip(&gradient)
-            {
-                block.iter_mut().zip(before).zip(gradient).for_each(|((w, &b), &g)| *w = b - step * g);
-            }
-            layer.apply(input, z, v);
-            vec![Trial { value: terms.values(k, v).iter().sum(), model: -0.5 * steps[0] * square }]
-        };
-        beta.search(&[f], attempt).refused
-    });
-    let refused = refused.sum();
+    // Taken out, so that each thread may change its own.
+    let mut v = std::mem::take(&mut lifted.pass.v);
+    let (fixed, parts) = (&*lifted, network.parts_mut().into_par_iter().zip(&mut v).zip(beta));
+    let refused = parts.map(|((mut part, v), beta)| part.step(fixed, v, mu, beta).refused).sum();
     lifted.pass.v = v;
-    network.put_layers(layers);
     refused
 }
 
-/// `u_k <- prox_{gamma psi_k}(u_k - gamma df/du_k)`, every other `k`, each sample with a step of its own.
+/// One step of every other `u_k`.
 fn auxiliary<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &Network<T>,
@@ -77,79 +56,18 @@ fn auxiliary<T: Real>(
     gamma: &mut [Backtracking],
     parity: usize,
 ) -> usize {
-    let ours = (parity..gamma.len()).step_by(2);
-    let mut blocks: Vec<(usize, Rows<T>, Rows<T>, Backtracking)> = ours
-        .map(|k| {
-            let pass = &mut lifted.pass;
-            let (u, v) = (pass.u[k].taken(), pass.v[k + 1].taken());
-            (k, u, v, gamma[k])
-        })
-        .collect();
-    let terms = Terms { network, lifted, mu };
-    let refused = blocks.par_iter_mut().map(|(k, u, v, gamma)| terms.step_u(*k, (u, v), gamma)).sum();
-    for (k, u, v, searched) in blocks {
-        (lifted.pass.u[k], lifted.pass.v[k + 1], gamma[k]) = (u, v, searched);
+    let pass = &mut lifted.pass;
+    let ours = gamma.iter_mut().enumerate().skip(parity).step_by(2);
+    let mut blocks: Vec<_> =
+        ours.map(|(k, gamma)| (k, pass.u[k].taken(), pass.v[k + 1].taken(), gamma)).collect();
+    let fixed = &*lifted;
+    let steps = blocks.par_iter_mut().map(|(k, u, next, gamma)| {
+        let found = fixed.between(network, *k, mu).step(u, next, gamma);
+        found.refused
+    });
+    let refused = steps.sum();
+    for (k, u, next, _) in blocks {
+        (lifted.pass.u[k], lifted.pass.v[k + 1]) = (u, next);
     }
     refused
-}
-
-/// The terms of `E`, while what they see is with the threads.
-struct Terms<'a, 'b, T> {
-    /// Its activations and its loss, and its layers in the rounds of `u`.
-    network: &'a Network<T>,
-    /// The batch, and the blocks that nobody moves.
-    lifted: &'a Lifted<'b, T>,
-    mu: f64,
-}
-
-impl<T: Real> Terms<'_, '_, T> {
-    /// `P_k(u_k, v)` of each sample, or `mu l`.
-    fn values(&self, k: usize, v: &Rows<T>) -> Vec<f64> {
-        match self.lifted.pass.u.get(k) {
-            Some(u) => self.lifted.penalty.values(self.network, k, u, v),
-            None => {
-                let pairs = v.par_rows().zip(self.lifted.x.par_rows());
-                pairs.map(|(output, x)| self.mu * self.network.loss.value(output, x)).collect()
-            }
-        }
-    }
-
-    /// `d_k` at `v`.
-    fn error(&self, k: usize, v: &Rows<T>) -> Rows<T> {
-        match self.lifted.pass.u.get(k) {
-            Some(u) => self.lifted.penalty.by_v(self.network, k, u, v),
-            None => output_error(self.network, v, self.lifted.x, T::of(self.mu)),
-        }
-    }
-
-    /// One step of `u_k`, which `next = v_{k+1}` follows.
-    fn step_u(&self, k: usize, (u, next): (&mut Rows<T>, &mut Rows<T>), gamma: &mut Backtracking) -> usize {
-        let (network, z, own) = (self.network, self.lifted.z, &self.lifted.pass.v[k]);
-        let (layer, penalty): (&dyn Affine<T>, Penalty) = (&*network.layers()[k + 1], self.lifted.penalty);
-        let mut gradient = u.zeros_like();
-        layer.adjoint(&self.error(k + 1, next), &mut gradient);
-        gradient.zip(&penalty.by_u(network, k, u, own), |back, own| back + own);
-        // But for what does not depend on u_k.
-        let smooth = |u: &Rows<T>, next: &Rows<T>| -> Vec<f64> {
-            let away = penalty.by_u(network, k, u, own);
-            let after = self.values(k + 1, next).into_iter();
-            after.zip(away.rows()).map(|(after, away)| after + 0.5 * norm_squared(away)).collect()
-        };
-        let (before, width, f) = (u.clone(), u.width(), smooth(u, next));
-        let attempt = |steps: &[f64]| {
-            for (i, row) in u.data_mut().chunks_exact_mut(width).enumerate() {
-                let (step, parts) = (T::of(steps[i]), before.row(i).iter().zip(gradient.row(i)));
-                row.iter_mut().zip(parts).for_each(|(u, (&b, &g))| *u = b - step * g);
-                penalty.backward(network, k, step, row);
-            }
-            layer.apply(u, z, next);
-            let trials = smooth(u, next).into_iter().zip(steps).enumerate().map(|(i, (value, &step))| {
-                let moved: Vec<T> = u.row(i).iter().zip(before.row(i)).map(|(&a, &b)| a - b).collect();
-                let square = if step > 0.0 { norm_squared(&moved) / (2.0 * step) } else { 0.0 };
-                Trial { value, model: dot(&moved, gradient.row(i)) + square }
-            });
-            trials.collect()
-        };
-        gamma.search(&f, attempt).refused
-    }
 }

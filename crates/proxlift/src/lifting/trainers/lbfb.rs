@@ -7,8 +7,9 @@
 //! deeply nested systems*, AISTATS 2014), [`LbFbOptions::mac`]: the weight of its penalty over that of the loss, `1 / mu`, grows
 //! in the course of the training, and with it the constraints come to hold.
 
+use super::kept::Kept;
 use super::{Batch, Step, Trainer, layer_parallel};
-use crate::lifting::blocks::{theta_step, u_step};
+use crate::lifting::blocks::{theta_step, u_search, u_step};
 use crate::lifting::{Lifted, Network, Penalty};
 use crate::training::backtracking::Backtracking;
 use crate::training::{Auxiliary, BlockOrder};
@@ -64,8 +65,8 @@ pub struct LbFb<T> {
     pub(super) beta: Vec<Backtracking>,
     /// The step of each `u_k`.
     pub(super) gamma: Vec<Backtracking>,
-    /// `u_0..u_{K-1}` of every sample, if they are kept and it was visited.
-    kept: Vec<Option<Vec<Vec<T>>>>,
+    /// `u_0..u_{K-1}` of every sample.
+    kept: Kept<T>,
 }
 
 /// By how much a parameter step is tried longer than the last: it must suit the batches to come as well.
@@ -78,16 +79,14 @@ impl<T: Real> LbFb<T> {
         refuse!(!(options.decay > 0.0 && options.decay <= 1.0) =>
             "mu would fall to {} of itself, but that share must be above 0 and at most 1", options.decay);
         refuse!(options.inner == 0 => "a batch needs at least one iteration");
-        let depth = network.activations().len();
+        let depth = network.depth();
         let anchored = options.auxiliary == Auxiliary::Anchored && options.order == BlockOrder::Simultaneous;
         refuse!(anchored && options.inner < depth + 1 =>
             "with u anchored and all blocks at once, {} iterations reach {} of {} layers only: give more, or a sweep",
             options.inner, options.inner, depth + 1);
         let beta = Backtracking { step: 1.0, grow: GROWTH, ..Backtracking::default() };
-        // The curvature of q is 1: no longer step of a single block keeps the majorant.
-        let gamma = Backtracking { step: 0.5, longest: 1.0, ..Backtracking::default() };
-        let kept = if options.auxiliary == Auxiliary::Persistent { samples } else { 0 };
-        Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![gamma; depth], kept: vec![None; kept] })
+        let kept = Kept::new(options.auxiliary, samples);
+        Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![u_search(); depth], kept })
     }
 
     /// `theta_K, u_{K-1}, theta_{K-1}, .., u_0, theta_0`.
@@ -102,66 +101,41 @@ impl<T: Real> LbFb<T> {
         refused
     }
 
-    /// The simultaneous order without threads, for activations that learn: they belong to no layer alone.
-    fn one_by_one(&mut self, lifted: &mut Lifted<'_, T>, network: &mut Network<T>, mu: f64) -> usize {
-        let mut refused = 0;
-        for (k, beta) in self.beta.iter_mut().enumerate() {
-            refused += theta_step(lifted, network, k, mu, beta);
-        }
-        for parity in [0, 1] {
-            for (k, gamma) in self.gamma.iter_mut().enumerate().skip(parity).step_by(2) {
-                refused += u_step(lifted, network, k, mu, gamma);
-            }
-        }
-        refused
-    }
-
-    pub(super) fn recall(&self, lifted: &mut Lifted<'_, T>, network: &Network<T>, indices: &[usize]) {
-        for (i, &sample) in indices.iter().enumerate() {
-            let Some(Some(kept)) = self.kept.get(sample) else { continue };
-            for (u, kept) in lifted.pass.u.iter_mut().zip(kept) {
-                let width = u.width();
-                u.data_mut()[i * width..][..width].copy_from_slice(kept);
-            }
-        }
-        if !self.kept.is_empty() {
+    /// The iterations on a batch, whatever an iteration is; how many steps it refused is what it returns.
+    pub(super) fn train(
+        &mut self,
+        network: &mut Network<T>,
+        mut lifted: Lifted<'_, T>,
+        indices: &[usize],
+        mu: f64,
+        mut iterate: impl FnMut(&mut Self, &mut Lifted<'_, T>, &mut Network<T>) -> usize,
+    ) -> Result<Step> {
+        let (depth, samples) = (lifted.depth(), lifted.z.samples());
+        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / samples as f64;
+        if self.kept.recall(lifted.pass.u.iter_mut(), indices, samples)? {
             lifted.follow_all(network);
         }
-    }
-
-    pub(super) fn remember(&mut self, lifted: &Lifted<'_, T>, indices: &[usize]) {
-        for (i, &sample) in indices.iter().enumerate() {
-            if let Some(kept) = self.kept.get_mut(sample) {
-                *kept = Some(lifted.pass.u.iter().map(|u| u.row(i).to_vec()).collect());
-            }
+        let mut step = Step { loss, energy: vec![lifted.energy(network, mu).iter().sum()], refused: 0 };
+        for _ in 0..self.options.inner {
+            step.refused += iterate(self, &mut lifted, network);
+            step.energy.push(lifted.energy(network, mu).iter().sum());
         }
+        self.kept.remember(&lifted.pass.u.iter().collect::<Vec<_>>(), indices);
+        Ok(step)
     }
 }
 
 impl<T: Real> Trainer<T> for LbFb<T> {
     fn step(&mut self, network: &mut Network<T>, batch: Batch<'_, T>, progress: f64) -> Result<Step> {
-        let Batch { z, x, indices } = batch;
-        let (mu, depth) = (self.options.mu_at(progress), network.activations().len());
-        let mut lifted = Lifted::new(network, z, x)?.with_penalty(self.options.penalty);
-        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / z.samples() as f64;
-        self.recall(&mut lifted, network, indices);
-        let total =
-            |lifted: &Lifted<'_, T>, network: &Network<T>| lifted.energy(network, mu).iter().sum::<f64>();
-        let (mut energy, mut refused) = (vec![total(&lifted, network)], 0);
-        for _ in 0..self.options.inner {
-            refused += match self.options.order {
-                BlockOrder::Sweep => self.sweep(&mut lifted, network, mu),
-                BlockOrder::Simultaneous if network.activations().iter().any(|s| s.learns()) => {
-                    self.one_by_one(&mut lifted, network, mu)
-                }
+        let LbFbOptions { penalty, order, .. } = self.options;
+        let (lifted, mu) = (Lifted::new(network, batch.z, batch.x)?, self.options.mu_at(progress));
+        self.train(network, lifted.with_penalty(penalty), batch.indices, mu, |trainer, lifted, network| {
+            match order {
+                BlockOrder::Sweep => trainer.sweep(lifted, network, mu),
                 BlockOrder::Simultaneous => {
-                    let steps = (&mut self.beta[..], &mut self.gamma[..]);
-                    layer_parallel::iterate(&mut lifted, network, mu, steps)
+                    layer_parallel::iterate(lifted, network, mu, (&mut trainer.beta, &mut trainer.gamma))
                 }
-            };
-            energy.push(total(&lifted, network));
-        }
-        self.remember(&lifted, indices);
-        Ok(Step { loss, energy, refused })
+            }
+        })
     }
 }

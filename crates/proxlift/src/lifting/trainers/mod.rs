@@ -1,4 +1,4 @@
-//! What all trainers of general networks share.
+//! Trainers of general networks: what they share, and a file for each method.
 
 mod admm;
 mod cholesky;
@@ -6,6 +6,7 @@ mod closed_form;
 mod contrastive;
 mod descent;
 mod fenchel;
+mod kept;
 mod layer_parallel;
 mod lbfb;
 mod pieces;

@@ -100,9 +100,14 @@ impl<'a, T: Real> Split<'a, T> {
         Ok(Self { z, x, weights, y: zeros(&pass.v), w: zeros(&pass.u), u: pass.u, v: pass.v })
     }
 
+    /// `u_{k-1}`, or `z`.
+    fn input(&self, k: usize) -> &Rows<T> {
+        if k == 0 { self.z } else { &self.u[k - 1] }
+    }
+
     /// `F_k(u_{k-1})`.
     fn affine(&self, network: &Network<T>, k: usize) -> Rows<T> {
-        network.affine(k, if k == 0 { self.z } else { &self.u[k - 1] }, self.z)
+        network.affine(k, self.input(k), self.z)
     }
 
     /// What is left of the constraint `v_k = F_k(u_{k-1})`.
@@ -122,8 +127,7 @@ impl<'a, T: Real> Split<'a, T> {
     /// `A`, summed over the batch.
     pub fn value(&self, network: &Network<T>) -> f64 {
         let Splitting { mu, rho, gamma, .. } = self.weights;
-        let outputs = self.v[self.u.len()].rows().zip(self.x.rows());
-        let loss: f64 = outputs.map(|(v, x)| network.loss.value(v, x)).sum();
+        let loss: f64 = network.loss.values(&self.v[self.u.len()], self.x).iter().sum();
         let square = |mut residual: Rows<T>, multiplier: &Rows<T>| {
             residual.zip(multiplier, |r, y| r + y);
             norm_squared(residual.data())
@@ -185,8 +189,7 @@ impl<'a, T: Real> Split<'a, T> {
     pub(super) fn move_theta(&self, network: &mut Network<T>, k: usize, sums: &mut Normal, keep: f64) {
         let mut t = self.v[k].clone();
         t.zip(&self.y[k], |v, y| v + y);
-        let input = if k == 0 { self.z } else { &self.u[k - 1] };
-        sums.observe(keep, &wide(input.data()), &wide(t.data()));
+        sums.observe(keep, &wide(self.input(k).data()), &wide(t.data()));
         let layer = &mut network.layers_mut()[k];
         let n = layer.inputs();
         let mut blocks = layer.parameters_mut();
@@ -226,8 +229,13 @@ impl<'a, T: Real> Split<'a, T> {
         }
     }
 
-    /// All variables, to be kept and recalled.
-    pub(super) fn variables(&mut self) -> impl Iterator<Item = &mut Rows<T>> {
+    /// All variables, to be kept.
+    pub(super) fn variables(&self) -> Vec<&Rows<T>> {
+        self.u.iter().chain(&self.v).chain(&self.y).chain(&self.w).collect()
+    }
+
+    /// The same, to be recalled.
+    pub(super) fn variables_mut(&mut self) -> impl Iterator<Item = &mut Rows<T>> {
         self.u.iter_mut().chain(&mut self.v).chain(&mut self.y).chain(&mut self.w)
     }
 }
