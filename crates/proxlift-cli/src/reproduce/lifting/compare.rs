@@ -1,7 +1,8 @@
 //! From trainings to comparisons: the best rate of every method, seeds as a mean and a spread, and a verdict.
 
-use super::job::{Job, Point, Task};
+use super::job::{Job, Task};
 use super::method::Method;
+use super::point::Point;
 use crate::chart::Style;
 use serde::Serialize;
 

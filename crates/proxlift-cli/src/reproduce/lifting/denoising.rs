@@ -1,7 +1,7 @@
 //! The paper's denoiser with a fixed clip, trained by tangents or secants in the fused engine.
 
-use super::job::Point;
 use super::method::Method;
+use super::point::Point;
 use crate::reproduce::machine::thread_seconds;
 use proxlift::dataset::{ImageSet, PatchSpec, Patches};
 use proxlift::evaluation::mean_psnr;

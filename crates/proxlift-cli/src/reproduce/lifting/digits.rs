@@ -1,7 +1,7 @@
 //! General networks that learn to tell digits, or to draw them again from a few numbers.
 
-use super::job::Point;
 use super::method::Method;
+use super::point::Point;
 use crate::reproduce::machine::thread_seconds;
 use proxlift::dataset::Labelled;
 use proxlift::lifting::{

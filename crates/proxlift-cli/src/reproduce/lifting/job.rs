@@ -2,6 +2,7 @@
 
 use super::digits::{self, DigitSet};
 use super::method::Method;
+use super::point::Point;
 use super::{denoising, digits::Digits, relatives::Relative};
 use crate::files::{read_json, write_json};
 use proxlift::{Error, Result, training::Settings};
@@ -19,18 +20,6 @@ pub enum Task {
     Relative(Digits, Relative),
     /// The denoiser on patches.
     Denoising(Box<Settings>),
-}
-
-/// The state after an epoch; epoch 0 is the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    pub epoch: usize,
-    /// Seconds spent training on one thread, without any evaluation.
-    pub seconds: f64,
-    /// The mean loss of the network itself on what it was trained on.
-    pub loss: f64,
-    /// On what it has not seen: PSNR in dB, or the share of digits that are told right, in per cent.
-    pub score: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ mod method;
 mod page;
 mod parallel;
 mod pieces;
+mod point;
 mod relatives;
 
 use super::folder::Folder;
