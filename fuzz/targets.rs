@@ -18,6 +18,7 @@ use unsealed::unsealed;
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
+    #[allow(dead_code, reason = "fuzzers have files of their own")]
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 

@@ -1,6 +1,6 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::images};
+use crate::{files::check_free, output, sensitivity::jacobian_norms_within, test_set::images};
 use proxlift::analysis::{LipschitzBound, filter_sheet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
@@ -9,6 +9,7 @@ use proxlift::{Error, Result, image::Channels, network::Architecture, storage};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Show a model: its sizes, steps, norms and provenance, and a picture of its filters.
 ///
@@ -47,6 +48,8 @@ pub struct Arguments {
 
 /// The pictures that the Jacobian is measured at: how many at most, and the side of their centre crops.
 const MEASURED: (usize, usize) = (12, 96);
+/// No picture is begun after so long.
+const LONGEST: Duration = Duration::from_secs(10);
 /// The least side, for networks however large.
 const LEAST_SIDE: usize = 8;
 /// What a forward pass over one of them may cost in floating-point operations: larger networks get smaller pictures.
@@ -89,7 +92,7 @@ impl Measured {
         let side = affordable.clamp(LEAST_SIDE, MEASURED.1);
         let noisy = pictures.images().iter().enumerate();
         let noisy = noisy.map(|(i, image)| add_gaussian(&image.centre(side), sigma as f32, seed, i as u64));
-        let mut norms = jacobian_norms(&model.network, &noisy.collect::<Result<Vec<_>>>()?)?;
+        let mut norms = jacobian_norms_within(&model.network, &noisy.collect::<Result<Vec<_>>>()?, LONGEST)?;
         norms.sort_by(f64::total_cmp);
         let (middle, images) = (norms.len() / 2, norms.len());
         let median = if images % 2 == 1 { norms[middle] } else { (norms[middle - 1] + norms[middle]) / 2.0 };
