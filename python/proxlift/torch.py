@@ -32,6 +32,9 @@ __all__ = ["Network", "denoise"]
 
 Sigma = float | Sequence[float] | np.ndarray | Tensor
 
+#: Below the level of its training, a network changes no pixel by more than so many times the level.
+MOST_CHANGE = 6.0
+
 #: Maps of sigma are blended between 0 and the levels 2^(i/4) from this i on.
 _LEAST = -48
 
@@ -113,8 +116,11 @@ class Network(torch.nn.Module):
             return self._unrolled(z, None).reshape(x.shape)
         scale = (levels / self.model.sigma).to(self.knots.dtype).reshape(-1, 1, 1)
         estimate = self._unrolled(z, scale).reshape(x.shape)
-        # Even with all knots at 0, the outermost slopes would change the picture.
-        return torch.where(sigma.reshape(-1, 1, 1, 1) == 0, x, estimate)
+        # The outermost slopes do not follow the level: below that of the training, they would blur strong edges.
+        level = sigma.to(x.dtype).reshape(-1, 1, 1, 1)
+        most = MOST_CHANGE * level
+        limited = torch.minimum(torch.maximum(estimate, x - most), x + most)
+        return torch.where(level == 0, x, torch.where(level < self.model.sigma, limited, estimate))
 
     def _unrolled(self, z: Tensor, scale: Tensor | None) -> Tensor:
         """All layers, with knots times `scale`; `r` is minus the estimate of the image."""

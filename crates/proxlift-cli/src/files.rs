@@ -1,6 +1,6 @@
 //! Files that a command makes beside what it prints.
 
-use proxlift::image::io::write_atomically;
+use proxlift::storage::{self, write_atomically};
 use proxlift::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,5 +48,5 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 
 /// What a JSON file holds; none if it cannot be read as that.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_str(&storage::read_text(path).ok()?).ok()
 }

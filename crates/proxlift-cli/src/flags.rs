@@ -79,8 +79,37 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     {
         return Err(Error::invalid(format!("--threads is {count}, but it must be between 1 and 1024")).into());
     }
+    if threads.is_none() {
+        check_threads_of_environment()?;
+    }
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
     builder.build().context("cannot start threads")
+}
+
+/// Refuses a number of threads from outside that no machine has.
+pub fn check_threads_of_environment() -> proxlift::Result<()> {
+    let count = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<u64>().ok());
+    match count {
+        Some(count) if count > 1024 => Err(Error::invalid(format!(
+            "RAYON_NUM_THREADS is {count}, but it must be at most 1024: unset it, or give --threads"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A number of bytes such as `500M` or `4G`.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "give a number of bytes, such as 500M or 4G".to_string();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    if number > 0.0 && number * unit < 1e18 { Ok((number * unit) as u64) } else { Err(wrong()) }
 }
 
 /// What is chosen by its name, unless the program chooses.

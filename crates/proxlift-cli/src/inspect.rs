@@ -1,11 +1,11 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::TestSet};
+use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::images};
 use proxlift::analysis::{LipschitzBound, filter_sheet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
-use proxlift::{Error, Result, image::Channels, network::Architecture};
+use proxlift::{Error, Result, image::Channels, network::Architecture, storage};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -84,17 +84,18 @@ impl Measured {
     fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Self> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
         let channels = if sizes.channels == 1 { Channels::Grey } else { Channels::Rgb };
-        let pictures = TestSet::load_at_most(folder, channels, MEASURED.0)?;
+        let pictures = images(folder, channels, MEASURED.0)?;
         let affordable = (MOST_WORK / sizes.forward_flops().max(1)).isqrt();
         let side = affordable.clamp(LEAST_SIDE, MEASURED.1);
-        let noisy = pictures.set.images().iter().enumerate();
+        let noisy = pictures.images().iter().enumerate();
         let noisy = noisy.map(|(i, image)| add_gaussian(&image.centre(side), sigma as f32, seed, i as u64));
         let mut norms = jacobian_norms(&model.network, &noisy.collect::<Result<Vec<_>>>()?)?;
         norms.sort_by(f64::total_cmp);
         let (middle, images) = (norms.len() / 2, norms.len());
         let median = if images % 2 == 1 { norms[middle] } else { (norms[middle - 1] + norms[middle]) / 2.0 };
         let max = norms[images - 1];
-        Ok(Self { median, max, images, side, sigma, seed, data: pictures.described() })
+        let data = folder.map_or("built-in".into(), |folder| folder.display().to_string());
+        Ok(Self { median, max, images, side, sigma, seed, data })
     }
 }
 
@@ -122,7 +123,7 @@ fn load(name: &str, colour: bool) -> Result<(Model, u32)> {
     let model = Model::open(name, channels)?;
     let version = match built_in {
         Some(built_in) => version(built_in.bytes(channels)),
-        None => version(&std::fs::read(name).map_err(Error::io(name))?),
+        None => version(&storage::read(name, 1 << 30, "a model")?),
     };
     let version = version.ok_or_else(|| Error::file(name, "the model does not say its format version"))?;
     Ok((model, version))

@@ -24,6 +24,7 @@ mod train;
 mod workers;
 
 use clap::{Parser, Subcommand};
+use proxlift::storage::faults;
 use std::process::ExitCode;
 
 /// Denoise images with unfolded proximal networks, and train such networks by lifted Bregman.
@@ -40,8 +41,27 @@ struct Cli {
     /// Print no progress and no notes, only results, warnings and errors
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Memory to use at most, such as 500M or 4G: work that needs more is refused [default: what is free]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = flags::bytes, hide_short_help = true)]
+    memory: Option<u64>,
+    /// Instruction set to use: avx512, avx2 or sse2 [default: the best of this machine, or PROXLIFT_SIMD]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    simd: Option<String>,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Cli {
+    /// Settles what holds for the whole program.
+    fn prepare(&self) -> proxlift::Result<()> {
+        flags::check_threads_of_environment()?;
+        self.memory.into_iter().for_each(proxlift::memory::limit_to);
+        let of_environment = std::env::var("PROXLIFT_SIMD").ok();
+        match self.simd.as_ref().or(of_environment.as_ref()) {
+            Some(name) => proxlift::engine::choose_simd(name),
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -59,6 +79,11 @@ enum Command {
 }
 
 impl Command {
+    /// Whether it takes a signal for the wish to stop at a good place.
+    fn stops_by_itself(&self) -> bool {
+        matches!(self, Self::Train(_) | Self::Reproduce(_))
+    }
+
     fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Demo(arguments) => demo::run(arguments),
@@ -84,7 +109,15 @@ fn main() -> ExitCode {
         Err(error) => return refuse_flags(&error),
     };
     output::start(cli.quiet);
-    match cli.command.run() {
+    if let Ok(words) = std::env::var("PROXLIFT_TEST_FAULT") {
+        // For tests: makes one of the calls to the disk fail.
+        faults::from_words(&words);
+    }
+    if !cli.command.stops_by_itself() {
+        train::interrupt::leave_at_once();
+    }
+    let result = cli.prepare().map_err(Into::into).and_then(|()| cli.command.run());
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => match error.downcast_ref::<proxlift::Error>() {

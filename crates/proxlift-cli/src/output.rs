@@ -4,6 +4,7 @@
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -47,7 +48,7 @@ pub fn is_closed(error: &anyhow::Error) -> bool {
 
 /// A line of results on stdout.
 pub fn line(text: impl fmt::Display) -> anyhow::Result<()> {
-    write(format!("{text}\n").as_bytes())
+    write(format!("{}\n", harmless(&text.to_string())).as_bytes())
 }
 
 /// One JSON value on stdout, indented.
@@ -71,10 +72,22 @@ pub fn complain(kind: &str, text: &str) {
     to_stderr(&format!("{kind}: {}", text.split(['\n', '\r']).collect::<Vec<_>>().join(" ")));
 }
 
+/// Text without characters that a terminal would obey, which names of files and the provenance of models may hold: they
+/// are shown as `\u{1b}`. Lines and tabs stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns(c);
+    if !text.contains(obeyed) {
+        return text.into();
+    }
+    let shown = |c: char| if obeyed(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 fn to_stderr(text: &str) {
     let print = || {
         // Nobody is left to be told when stderr is closed.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = writeln!(std::io::stderr(), "{}", harmless(text));
     };
     match &*bar_slot() {
         Some(bar) => bar.suspend(print),

@@ -1,12 +1,13 @@
 //! Scores of a denoiser on clean pictures, and how they are shown.
 
 use crate::output::Progress;
+use crate::test_set::TestSet;
 use proxlift::evaluation::{self, Summary};
 use proxlift::image::noise::add_gaussian;
-use proxlift::{Denoiser, Error, Result, dataset::ImageSet, image::Image};
+use proxlift::{Denoiser, Error, Result, image::Image};
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use std::ops::Range;
+use std::path::Path;
 use std::time::Instant;
 
 /// The scores of one picture.
@@ -37,20 +38,22 @@ pub struct Scores {
     pub pixels: usize,
 }
 
-/// Adds noise of level `sigma` to the first `count` pictures of `set`, denoises and scores them.
+/// Adds noise of level `sigma` to the first `count` pictures of `set`, denoises and scores them, a few at a time.
 ///
 /// Picture `i` has the noise of stream `i` of `seed`, also not clipped. Threads are those of the pool that this is
 /// called in.
-pub fn score(denoiser: &Denoiser, set: &ImageSet, count: usize, sigma: f64, seed: u64) -> Result<Scores> {
+pub fn score(denoiser: &Denoiser, set: &TestSet, count: usize, sigma: f64, seed: u64) -> Result<Scores> {
     let progress = Progress::new(count, "evaluating");
     let mut scores = Scores { per_image: Vec::new(), sigma, seed, seconds: 0.0, pixels: 0 };
-    for few in few_at_a_time(count) {
-        let noisy = noisy(set, few.clone(), sigma, seed)?;
+    for few in set.few_at_a_time(count) {
+        let clean = set.read(few.clone())?;
+        let noisy = noisy(&clean, few.start, sigma, seed)?;
         let start = Instant::now();
         let estimates = denoiser.denoise_all(&noisy)?;
         scores.seconds += start.elapsed().as_secs_f64();
-        for (i, (noisy, estimate)) in few.zip(noisy.iter().zip(&estimates)) {
-            let (noisy, estimate) = (score_picture(set, i, noisy)?, score_picture(set, i, estimate)?);
+        for (at, i) in few.enumerate() {
+            let score = |estimate: &Image| score_picture(&set.names()[i], &clean[at], estimate);
+            let (noisy, estimate) = (score(&noisy[at])?, score(&estimates[at])?);
             scores.per_image.push(Score {
                 image: set.names()[i].display().to_string(),
                 noisy_psnr: noisy.psnr,
@@ -60,28 +63,22 @@ pub fn score(denoiser: &Denoiser, set: &ImageSet, count: usize, sigma: f64, seed
                 noisy_psnr_image_peak: noisy.psnr_own_peak,
                 psnr_image_peak: estimate.psnr_own_peak,
             });
-            scores.pixels += set.images()[i].pixels();
+            scores.pixels += clean[at].pixels();
             progress.step();
         }
     }
     Ok(scores)
 }
 
-/// The numbers of `count` pictures, a few at a time: enough for all threads, and no more memory than that.
-pub fn few_at_a_time(count: usize) -> impl Iterator<Item = Range<usize>> {
-    let few = 4 * rayon::current_num_threads();
-    (0..count).step_by(few).map(move |first| first..count.min(first + few))
+/// Some pictures of a set, from the number `first` on, with their noise.
+pub fn noisy(clean: &[Image], first: usize, sigma: f64, seed: u64) -> Result<Vec<Image>> {
+    let pictures = clean.par_iter().enumerate();
+    pictures.map(|(i, clean)| add_gaussian(clean, sigma as f32, seed, (first + i) as u64)).collect()
 }
 
-/// Some pictures of a set with their noise.
-pub fn noisy(set: &ImageSet, which: Range<usize>, sigma: f64, seed: u64) -> Result<Vec<Image>> {
-    which.into_par_iter().map(|i| add_gaussian(&set.images()[i], sigma as f32, seed, i as u64)).collect()
-}
-
-/// The scores of an estimate of picture `i`.
-pub fn score_picture(set: &ImageSet, i: usize, estimate: &Image) -> Result<evaluation::Score> {
-    let score = evaluation::Score::of(&set.images()[i], estimate);
-    score.map_err(|e| Error::file(&set.names()[i], e.to_string()))
+/// The scores of an estimate of a picture.
+pub fn score_picture(name: &Path, clean: &Image, estimate: &Image) -> Result<evaluation::Score> {
+    evaluation::Score::of(clean, estimate).map_err(|e| Error::file(name, e.to_string()))
 }
 
 /// Mean and deviation; of no values, not a number.

@@ -12,6 +12,13 @@ pub struct Task {
     pub output: PathBuf,
 }
 
+impl Task {
+    /// Whether the result replaces its original.
+    pub fn is_in_place(&self) -> bool {
+        !is_standard(&self.output) && identity(&self.input) == identity(&self.output)
+    }
+}
+
 /// What is added to the names of results beside their originals.
 const SUFFIX: &str = "-denoised";
 
@@ -89,6 +96,11 @@ impl Target {
         }
         if !several && (out.is_file() || out.extension().is_some()) {
             return Ok(Self::File(out.to_path_buf()));
+        }
+        if !several && out.exists() {
+            let reason = "this is a device or a pipe, to which no picture can be written: name a file, or - for standard \
+                          output";
+            return Err(Error::file(out, reason));
         }
         if out.exists() || Format::from_path(out).is_some() {
             return Err(Error::file(out, "this is one file, but several pictures go there: name a folder"));

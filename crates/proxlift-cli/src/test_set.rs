@@ -4,6 +4,8 @@ use crate::{files::short_name, output};
 use proxlift::dataset::{ImageSet, images_below};
 use proxlift::image::{Channels, Image, io};
 use proxlift::{Error, Result};
+use rayon::prelude::*;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The built-in test set: how many pictures, their side, the seed of their shapes.
@@ -12,55 +14,152 @@ const EMBEDDED: (usize, usize, u64) = (12, 128, 0);
 /// The least side that SSIM has a meaning for.
 pub const LEAST_SIDE: usize = 11;
 
-/// Clean pictures, and where they are from.
+/// Pixels that are in memory at once, unless one picture has more.
+const AT_ONCE: usize = 1 << 24;
+
+/// Clean pictures, and where they are from. Those of a folder are read when they are needed, a few at a time.
 pub struct TestSet {
-    pub set: ImageSet,
-    folder: Option<PathBuf>,
+    source: Source,
+    channels: Channels,
+    names: Vec<PathBuf>,
+    /// Pixels of each.
+    pixels: Vec<usize>,
+    /// Files that cannot be read.
+    pub skipped: usize,
+}
+
+enum Source {
+    Folder(PathBuf),
+    BuiltIn(ImageSet),
+}
+
+/// All pictures below `folder`, or the built-in ones, at once.
+pub fn images(folder: Option<&Path>, channels: Channels, most: usize) -> Result<ImageSet> {
+    let set = match folder {
+        Some(folder) => ImageSet::spaced(folder, channels, most)?,
+        None => ImageSet::embedded_test(EMBEDDED.0.min(most), EMBEDDED.1, channels, EMBEDDED.2)?,
+    };
+    warn_of_grey(channels, set.images().iter().all(is_grey));
+    Ok(set)
 }
 
 impl TestSet {
-    /// All pictures below `folder`, or the built-in ones.
+    /// All pictures below `folder`, or the built-in ones. Each is read once, to see that it can be.
     pub fn load(folder: Option<&Path>, channels: Channels) -> Result<Self> {
-        Self::load_at_most(folder, channels, usize::MAX)
+        let Some(folder) = folder else {
+            let set = images(None, channels, usize::MAX)?;
+            let pixels = set.images().iter().map(Image::pixels).collect();
+            let names = set.names().to_vec();
+            return Ok(Self { source: Source::BuiltIn(set), channels, names, pixels, skipped: 0 });
+        };
+        let look = |path: &PathBuf| {
+            let image = io::read(path)?.image;
+            Ok((image.pixels(), is_grey(&image)))
+        };
+        let paths = images_below(folder)?;
+        let looks: Vec<Result<(usize, bool)>> = paths.par_iter().map(look).collect();
+        let (mut names, mut pixels, mut skipped, mut all_grey) = (Vec::new(), Vec::new(), Vec::new(), true);
+        for (path, look) in paths.into_iter().zip(looks) {
+            match look {
+                Ok((number, grey)) => {
+                    names.push(path);
+                    pixels.push(number);
+                    all_grey &= grey;
+                }
+                Err(error) => {
+                    output::warn(format_args!("skipped: {error}"));
+                    skipped.push(error.to_string());
+                }
+            }
+        }
+        if names.is_empty() {
+            let reason = match skipped.first() {
+                None => format!("the folder holds no {} images", io::Format::READ),
+                Some(first) => {
+                    format!("none of the {} images can be read; the first: {first}", skipped.len())
+                }
+            };
+            return Err(Error::file(folder, reason));
+        }
+        warn_of_grey(channels, all_grey);
+        let skipped = skipped.len();
+        Ok(Self { source: Source::Folder(folder.to_path_buf()), channels, names, pixels, skipped })
     }
 
-    /// At most `most` of them, evenly spaced.
-    pub fn load_at_most(folder: Option<&Path>, channels: Channels, most: usize) -> Result<Self> {
-        let set = match folder {
-            Some(folder) => ImageSet::spaced(folder, channels, most)?,
-            None => ImageSet::embedded_test(EMBEDDED.0.min(most), EMBEDDED.1, channels, EMBEDDED.2)?,
-        };
-        if set.channels() == Channels::Rgb && set.images().iter().all(is_grey) {
-            output::warn(
-                "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier \
-                 to denoise than one",
-            );
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    pub fn names(&self) -> &[PathBuf] {
+        &self.names
+    }
+
+    /// Some of the pictures.
+    pub fn read(&self, which: Range<usize>) -> Result<Vec<Image>> {
+        match &self.source {
+            Source::BuiltIn(set) => Ok(set.images()[which].to_vec()),
+            Source::Folder(_) => self.names[which]
+                .par_iter()
+                .map(|path| Ok(io::read(path)?.image.into_channels(self.channels)))
+                .collect(),
         }
-        Ok(Self { set, folder: folder.map(Path::to_path_buf) })
+    }
+
+    /// The numbers of the first `count` pictures, a few at a time: enough for all threads, and no more memory than that.
+    pub fn few_at_a_time(&self, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let most = 4 * rayon::current_num_threads();
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let mut pixels = 0;
+            let fits = |&i: &usize| {
+                pixels += self.pixels[i];
+                i == start || pixels <= AT_ONCE
+            };
+            let number = (start..count.min(start + most)).take_while(fits).count();
+            start += number;
+            (number > 0).then(|| start - number..start)
+        })
     }
 
     /// In a line: the first `count`, which `name` says where they are from, with this noise.
     pub fn about(&self, count: usize, name: &str, noise: &str, seed: u64, clipped: bool) -> String {
-        let kind = if self.set.channels() == Channels::Grey { "grey" } else { "RGB" };
+        let kind = if self.channels == Channels::Grey { "grey" } else { "RGB" };
         let clipped = if clipped { "clipped" } else { "not clipped" };
         format!("{count} {kind} pictures ({name}), {noise}, seed {seed}, output {clipped}")
     }
 
+    fn folder(&self) -> Option<&PathBuf> {
+        if let Source::Folder(folder) = &self.source { Some(folder) } else { None }
+    }
+
     /// The folder's path, or `built-in`.
     pub fn described(&self) -> String {
-        self.folder.as_ref().map_or("built-in".into(), |path| path.display().to_string())
+        self.folder().map_or("built-in".into(), |path| path.display().to_string())
     }
 
     /// The folder's own name, or `built-in`.
     pub fn short_name(&self) -> String {
-        self.folder.as_ref().map_or("built-in".into(), |path| short_name(path))
+        self.folder().map_or("built-in".into(), |path| short_name(path))
     }
 
     /// Where picture `i` lies in its folder, without extension: what its noisy copy and its results are called.
     pub fn name(&self, i: usize) -> PathBuf {
-        let path = &self.set.names()[i];
-        let inside = self.folder.as_ref().and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+        let path = &self.names[i];
+        let inside = self.folder().and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
         inside.with_extension("")
+    }
+}
+
+fn warn_of_grey(channels: Channels, all_grey: bool) {
+    if channels == Channels::Rgb && all_grey {
+        output::warn(
+            "the pictures are grey, but the model is for colour: it gets three noisy copies of each, which are easier \
+             to denoise than one",
+        );
     }
 }
 
@@ -102,5 +201,5 @@ pub fn check_sides(set: &ImageSet, least: usize, what: &str) -> Result<()> {
 }
 
 fn is_grey(image: &Image) -> bool {
-    image.plane(0) == image.plane(1) && image.plane(0) == image.plane(2)
+    image.channels() == 1 || image.plane(0) == image.plane(1) && image.plane(0) == image.plane(2)
 }

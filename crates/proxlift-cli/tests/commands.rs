@@ -181,6 +181,18 @@ fn the_models_built_in_are_listed_shown_and_scored() {
 }
 
 #[test]
+fn bench_times_every_trainer_of_the_autoencoder() {
+    let flags = ["bench", "--autoencoder", "--json", "--seconds", "0.01", "--threads", "1"];
+    let report = json(&Desk::new().succeeds(&flags).0);
+    let figures = report["figures"].as_array().unwrap();
+    assert!(figures.len() == 4 && report["products_seconds"].as_f64().unwrap() > 0.0, "{report}");
+    for figure in figures {
+        let [step, epoch] = ["seconds", "epoch_seconds"].map(|name| figure[name].as_f64().unwrap());
+        assert!(step > 0.0 && epoch > step, "{figure}");
+    }
+}
+
+#[test]
 fn bench_prints_its_five_figures() {
     let (out, _) =
         Desk::new().succeeds(&["bench", "--short", "--json", "--seconds", "0.05", "--threads", "1"]);

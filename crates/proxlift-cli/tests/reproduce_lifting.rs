@@ -13,6 +13,31 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Files with verdicts beside those of the trainings, and words of the sections that show them.
+const DUELS: [(&str, &str); 3] = [
+    ("parallel.json", "All at once pays in"),
+    ("infinite.json", "fixed point, centred, μ 0.1"),
+    ("inversion.json", "encoder, total variation"),
+];
+
+/// What is in `runs/` beside trainings.
+const MEASURED: [&str; 5] =
+    ["memory.json", "parallel-times.json", "parallel-losses.json", "infinite.json", "inversion.json"];
+
+/// All duels of such a file, wherever they are.
+fn duels(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Object(fields) if fields.contains_key("verdict") => vec![value],
+        Value::Object(fields) => fields.values().flat_map(duels).collect(),
+        Value::Array(all) => all.iter().flat_map(duels).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Everything but times.
 fn scores(path: &Path) -> Vec<(String, String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&read(path)).unwrap();
@@ -32,7 +57,9 @@ fn the_report_is_whole_and_goes_on_where_it_was_stopped() {
     assert!(err.contains("60 digits that the program draws"), "{err}");
     let root = desk.path("lifting-tiny");
     let page = read(&root.join("report.html"));
-    for word in ["depth", "few", "starts", "arithmetic", "weights", "digits", "memory", "setup"] {
+    let trainings = ["depth", "few", "starts", "arithmetic", "weights", "digits"];
+    let others = ["parallel", "infinite", "inversion", "memory", "setup"];
+    for word in trainings.into_iter().chain(others) {
         assert!(page.contains(&format!("id=\"{word}\"")), "{word}");
     }
     for word in ["The tiny version", "lifting wins in", "ADMM", "centred, μ 10 to 0.1", "straight-through"] {
@@ -43,16 +70,36 @@ fn the_report_is_whole_and_goes_on_where_it_was_stopped() {
     assert!(before.len() > 150, "{}", before.len());
     // Every case has back-propagation, and every number is one.
     assert!(before.iter().all(|(case, _, scores)| scores.contains("mean") || panic!("{case}: {scores}")));
-    // Some of the work is lost; it is done again to the same numbers, and the rest is not.
-    let runs: Vec<_> = std::fs::read_dir(root.join("runs")).unwrap().map(|f| f.unwrap().path()).collect();
-    let kept = runs.len() - 5;
-    runs.iter()
-        .filter(|path| !path.ends_with("memory.json"))
-        .take(5)
-        .for_each(|path| std::fs::remove_file(path).unwrap());
+    // So has every duel.
+    for (file, what) in DUELS {
+        let value = json(&root.join(file));
+        let found = duels(&value);
+        assert!(found.len() >= 2, "{file}: {found:?}");
+        assert!(found.iter().all(|duel| duel["of_first"]["mean"].is_f64()), "{file}: {found:?}");
+        assert!(page.contains(what), "{file}: {what}");
+    }
+    // Some of the work is lost, and one inversion; both are done again to the same numbers, and the rest is not.
+    let reported = DUELS.map(|(file, _)| read(&root.join(file)));
+    let runs = std::fs::read_dir(root.join("runs")).unwrap().map(|f| f.unwrap().path());
+    let runs: Vec<_> = runs.filter(|path| !MEASURED.iter().any(|name| path.ends_with(name))).collect();
+    runs.iter().take(5).for_each(|path| std::fs::remove_file(path).unwrap());
+    let inversion = root.join("runs/inversion.json");
+    let mut measured = json(&inversion);
+    let whole = measured.clone();
+    let name = measured.as_object().unwrap().keys().next().unwrap().clone();
+    measured.as_object_mut().unwrap().remove(&name);
+    std::fs::write(&inversion, measured.to_string()).unwrap();
     let (_, err) = desk.succeeds(TINY);
-    assert!(err.contains(&format!("{} of {} are done already", kept - 1, runs.len() - 1)), "{err}");
+    assert!(err.contains(&format!("{} of {} are done already", runs.len() - 5, runs.len())), "{err}");
     assert_eq!(scores(&root.join("verdicts.json")), before);
+    assert_eq!(json(&inversion), whole);
+    assert_eq!(DUELS.map(|(file, _)| read(&root.join(file))), reported);
+    // What was kept is what is reported.
+    measured = whole;
+    measured[&name][0]["lifted"]["distance"] = 1234.5.into();
+    std::fs::write(&inversion, measured.to_string()).unwrap();
+    desk.succeeds(TINY);
+    assert!(read(&root.join("report.html")).contains("1234.5"));
 }
 
 #[test]

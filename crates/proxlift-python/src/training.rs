@@ -9,6 +9,7 @@ use proxlift::image::{Channels, Image};
 use proxlift::model;
 use proxlift::named::Name;
 use proxlift::network::Network;
+use proxlift::storage::{Lock, read_text};
 use proxlift::training::{
     Checkpoint, Config, Ended, EpochRecord, Go, Kind, Material, Notes, Observer, Progress, Session, Settings,
     Source, Trainer, Validation, best_trial, search_rates,
@@ -219,8 +220,10 @@ impl<'a> Watch<'a> {
             None => format!("{} pictures, {} held out", self.material.pictures, self.material.held_out),
         };
         self.provenance = session.provenance(&described);
+        let mut _lock = None;
         if let (Some(out), Some(name)) = (self.out, name) {
             std::fs::create_dir_all(out).map_err(Error::io(out))?;
+            _lock = Some(Lock::take(out)?);
             let path = out.join(CHECKPOINT);
             if path.exists() {
                 let checkpoint = Checkpoint::load(&path)?;
@@ -243,7 +246,7 @@ impl<'a> Watch<'a> {
             self.best = Some((psnr, epoch as usize, model::Model::load(out.join(BEST))?));
         }
         let path = out.join(HISTORY);
-        let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let text = read_text(&path)?;
         let lines = text.lines().take(checkpoint.record.epoch);
         self.history = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
         self.model = Some(self.model_of(&checkpoint.network, checkpoint.record.epoch));

@@ -74,6 +74,7 @@ pub mod image;
 pub mod laws;
 pub mod lifting;
 mod matrix;
+pub mod memory;
 pub mod model;
 pub mod named;
 pub mod network;
@@ -83,6 +84,7 @@ pub mod prox;
 pub mod random;
 pub mod real;
 pub mod solver;
+pub mod storage;
 pub mod training;
 
 pub use denoiser::Denoiser;

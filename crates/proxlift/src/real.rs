@@ -116,11 +116,13 @@ pub(crate) fn sum1<T: Real>(a: &[T], f: impl Fn(T) -> f64) -> f64 {
 }
 
 /// `sum_i f(a_i, b_i)`.
+#[inline(always)]
 pub(crate) fn sum2<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     sum3(a, b, b, |a, b, _| f(a, b))
 }
 
 /// `sum_i f(a_i, b_i, c_i)`.
+#[inline(always)]
 pub(crate) fn sum3<T: Real>(a: &[T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> f64) -> f64 {
     assert!(a.len() == b.len() && a.len() == c.len(), "a sum over fields of different lengths");
     let mut lanes = [0.0; LANES];
@@ -138,6 +140,7 @@ pub(crate) fn sum3<T: Real>(a: &[T], b: &[T], c: &[T], f: impl Fn(T, T, T) -> f6
 }
 
 /// `<a, b>` in `f64`.
+#[inline(always)]
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     sum2(a, b, |a, b| a.to_double() * b.to_double())
 }

@@ -1,8 +1,12 @@
 //! Model files come back as they were, anything else in their place gets one sentence, and the built-in ones are read.
 
+#[path = "help/unsealed.rs"]
+mod unsealed;
+
 use proxlift::image::Channels;
 use proxlift::model::{BuiltIn, Model, Provenance};
 use proxlift::network::{Architecture, Network};
+use unsealed::unsealed;
 
 fn model() -> Model {
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
@@ -45,7 +49,7 @@ fn a_flipped_byte_never_panics() {
 /// Replaces `from` by `to`, of the same length, in the header.
 fn edited(from: &str, to: &str) -> String {
     assert_eq!(from.len(), to.len());
-    let mut bytes = model().to_bytes().unwrap();
+    let mut bytes = unsealed(&model().to_bytes().unwrap());
     let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).expect("text to replace");
     bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
     Model::from_bytes(&bytes).unwrap_err().to_string()
@@ -63,10 +67,18 @@ fn every_inconsistency_has_its_sentence() {
         ),
         ("\"version\":\"1\"", "\"version\":\"x\"", "does not say its format version"),
         ("\\\"depth\\\":3", "\\\"depth\\\":4", "lacks the tensor theta_4"),
-        ("\\\"depth\\\":3", "\\\"depth\\\":2", "the tensor tau has another shape"),
+        (
+            "\\\"depth\\\":3",
+            "\\\"depth\\\":2",
+            "the tensor tau has the shape [2], but the architecture needs [1]",
+        ),
         ("\\\"depth\\\":3", "\\\"depth\\\":1", "the depth K is 1, but it must be between 2 and"),
         ("\\\"kernel\\\":3", "\\\"kernel\\\":4", "size is 4, but it must be odd"),
-        ("\\\"features\\\":4", "\\\"features\\\":5", "theta_0 has another shape"),
+        (
+            "\\\"features\\\":4",
+            "\\\"features\\\":5",
+            "theta_0 has the shape [4, 1, 3, 3], but the architecture needs [5, 1, 3, 3]",
+        ),
         ("\"sigma\":\"0.1\"", "\"sigma\":\"-.1\"", "the model's sigma cannot be read"),
         ("\"sigma\":\"0.1\"", "\"sigma\":\"-10\"", "sigma is -10, but it must be a finite number, 0 or more"),
     ] {

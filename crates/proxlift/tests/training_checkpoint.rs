@@ -1,10 +1,14 @@
 //! Checkpoints come back to the bit, and anything else in their place gets one sentence.
 
+#[path = "help/unsealed.rs"]
+mod unsealed;
+
 use proxlift::model::{Model, Provenance};
 use proxlift::network::{Architecture, Network};
 use proxlift::training::Checkpoint;
 use proxlift::training::{EpochRecord, Snapshot};
 use std::collections::BTreeMap;
+use unsealed::unsealed;
 
 fn checkpoint() -> Checkpoint {
     let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels: 1 };
@@ -41,6 +45,9 @@ fn a_checkpoint_comes_back_to_the_bit_and_replaces_the_one_before() {
     back.save(&path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "the same checkpoint has the same bytes");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    back.save_keeping_previous(&path).unwrap();
+    assert_eq!(Checkpoint::load(Checkpoint::previous(&path)).unwrap(), back, "the one before is kept");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]
@@ -67,6 +74,7 @@ fn a_flipped_byte_never_panics() {
 #[test]
 fn every_inconsistency_has_its_sentence() {
     let (_folder, path, bytes) = written();
+    let bytes = unsealed(&bytes);
     let edited = |from: &str, to: &str| {
         assert_eq!(from.len(), to.len());
         let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).expect("text to replace");

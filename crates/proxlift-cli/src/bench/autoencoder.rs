@@ -151,7 +151,7 @@ fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::R
     output::line(format_args!(
         "{engine}, multiply-add peak {peak:.0} GFLOP/s\n\
          autoencoder 784-256-64-256-784, batch {BATCH}: {:.0} million operations a step, which take {:.2} ms at peak;\n\
-         its products alone, from packed memory, take {:.2} ms\n",
+         its products alone take {:.2} ms\n",
         flops / 1e6,
         flops / peak / 1e6,
         1e3 * products

@@ -72,16 +72,24 @@ pub fn all(
 }
 
 impl Column {
-    /// The pictures with numbers `which`, whose noisy versions are `noisy`, as this column has them.
-    pub fn results(&self, pictures: &TestSet, which: Range<usize>, noisy: &[Image]) -> Result<Vec<Image>> {
+    /// The pictures with numbers `which`, clean and noisy, as this column has them.
+    pub fn results(
+        &self,
+        pictures: &TestSet,
+        which: Range<usize>,
+        clean: &[Image],
+        noisy: &[Image],
+    ) -> Result<Vec<Image>> {
         match &self.source {
             Source::Noisy => Ok(noisy.to_vec()),
             Source::Denoiser(denoiser) => denoiser.denoise_all(noisy),
-            Source::Folder(folder) => which.map(|i| self.read(folder, pictures, i)).collect(),
+            Source::Folder(folder) => {
+                which.zip(clean).map(|(i, clean)| self.read(folder, pictures, i, clean)).collect()
+            }
         }
     }
 
-    fn read(&self, folder: &Path, pictures: &TestSet, i: usize) -> Result<Image> {
+    fn read(&self, folder: &Path, pictures: &TestSet, i: usize, clean: &Image) -> Result<Image> {
         let name = pictures.name(i);
         let with = |extension: &&str| {
             let mut path = folder.join(&name).into_os_string();
@@ -93,8 +101,7 @@ impl Column {
                 format!("{} has no result for {1}: add {1}.tif or {1}.png", self.name, name.display());
             return Err(Error::file(folder, reason));
         };
-        let clean = &pictures.set.images()[i];
-        let mut image = io::read(&path)?.image.into_channels(pictures.set.channels());
+        let mut image = io::read(&path)?.image.into_channels(pictures.channels());
         if image.shape() != clean.shape() {
             let size = |i: &Image| format!("{} x {} pixels", i.width(), i.height());
             let reason = format!("this result has {}, but its clean picture {}", size(&image), size(clean));

@@ -7,7 +7,7 @@ mod show;
 use crate::files::{check_extension, check_free, write};
 use crate::flags::{pool, sigma};
 use crate::output::{self, Progress};
-use crate::scores::{few_at_a_time, noisy, score_picture};
+use crate::scores::{noisy, score_picture};
 use crate::test_set::{TestSet, channels};
 use anyhow::Result;
 use column::{Column, Named, named};
@@ -87,19 +87,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let (columns, sigma) =
             column::all(&models, &arguments.also, arguments.sigma, channels, arguments.clip)?;
         let pictures = TestSet::load(arguments.data.as_deref(), channels)?;
-        let count = arguments.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()));
+        let count = arguments.limit.map_or(pictures.len(), |most| most.get().min(pictures.len()));
         let shown = arguments.show.of(&pictures, count)?;
         let mut sheet = Sheet::new(columns.len() + 1, arguments.side.map(usize::from), arguments.errors);
         let progress = Progress::new(count, "comparing");
         let mut scores = vec![Vec::with_capacity(count); columns.len()];
-        for few in few_at_a_time(count) {
-            let noisy = noisy(&pictures.set, few.clone(), sigma, arguments.seed)?;
-            let results = columns.iter().map(|column| column.results(&pictures, few.clone(), &noisy));
+        for few in pictures.few_at_a_time(count) {
+            let clean = pictures.read(few.clone())?;
+            let noisy = noisy(&clean, few.start, sigma, arguments.seed)?;
+            let results = columns.iter().map(|column| column.results(&pictures, few.clone(), &clean, &noisy));
             let results: Vec<Vec<Image>> = results.collect::<proxlift::Result<_>>()?;
             for (at, i) in few.enumerate() {
-                let clean = &pictures.set.images()[i];
+                let clean = &clean[at];
                 for (scores, results) in scores.iter_mut().zip(&results) {
-                    scores.push(score_picture(&pictures.set, i, &results[at])?);
+                    scores.push(score_picture(&pictures.names()[i], clean, &results[at])?);
                 }
                 if arguments.output.is_some() && shown.contains(&i) {
                     let made = columns.iter().zip(&results).zip(&scores);
@@ -144,7 +145,7 @@ impl Outcome<'_> {
             return output::json(&json!({
                 "data": pictures.described(),
                 "images": self.scores[0].len(),
-                "channels": pictures.set.channels().count(),
+                "channels": pictures.channels().count(),
                 "sigma": self.sigma,
                 "seed": seed,
                 "clipped": clip,

@@ -52,7 +52,7 @@ impl Show {
 fn find(pictures: &TestSet, count: usize, name: &str) -> Result<usize> {
     let wanted = Path::new(name);
     let is_it = |i: usize| {
-        let (path, inside) = (&pictures.set.names()[i], pictures.name(i));
+        let (path, inside) = (&pictures.names()[i], pictures.name(i));
         inside == wanted || path.ends_with(wanted) || inside.file_name() == Some(wanted.as_os_str())
     };
     (0..count).find(|&i| is_it(i)).ok_or_else(|| {

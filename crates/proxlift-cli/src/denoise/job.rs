@@ -88,7 +88,7 @@ impl Job<'_> {
 
     pub(super) fn picture(&self, task: &Task) -> anyhow::Result<Done> {
         let input = source(&task.input);
-        let mut pages = output::about(input, || open(&task.input))?;
+        let mut pages = output::about(input, || open(task))?;
         let count = pages.count();
         let format = self.format(&task.output, count);
         if count > 1 && !format.has_pages() {
@@ -219,9 +219,11 @@ fn facts_of(raster: &Raster) -> serde_json::Map<String, Value> {
     sizes.into_iter().chain([("bits", bits)]).map(|(key, value)| (key.into(), json!(value))).collect()
 }
 
-fn open(path: &Path) -> Result<Pages> {
+fn open(task: &Task) -> Result<Pages> {
+    let path = &task.input;
     if !is_standard(path) {
-        return Pages::open(path, &Limits::default());
+        let open = if task.is_in_place() { Pages::open_in_place } else { Pages::open };
+        return open(path, &Limits::default());
     }
     Pages::spool(source(path), &mut std::io::stdin().lock(), &Limits::default())
 }

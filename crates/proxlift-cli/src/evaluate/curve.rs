@@ -17,7 +17,7 @@ struct Point {
 /// Scores the pictures at every level, draws and prints; thresholds follow the level, unless `--as-trained`.
 pub fn run(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, levels: &[f64]) -> Result<()> {
     let count = arguments.count(pictures);
-    let score = |denoiser: &Denoiser, sigma| score(denoiser, &pictures.set, count, sigma, arguments.seed);
+    let score = |denoiser: &Denoiser, sigma| score(denoiser, pictures, count, sigma, arguments.seed);
     let variation = Denoiser::total_variation().clipped(arguments.clip);
     let point = |&sigma: &f64| -> Result<Point> {
         let scores = score(&arguments.at(denoiser, sigma), sigma)?;
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, level
         return arguments.print_json(pictures, json!({"curve": points}));
     }
     // As it was made; the thresholds of each level are its own.
-    output::line(denoiser.describe(pictures.set.channels()))?;
+    output::line(denoiser.describe(pictures.channels()))?;
     let levels = format!("{} noise levels", points.len());
     output::line(format_args!("{}\n", arguments.describe(pictures, &levels)))?;
     for Point { scores, .. } in points.iter().filter(|_| arguments.verbose) {

@@ -1,6 +1,6 @@
 //! The noisy pictures as files, so that other programs can denoise the very same.
 
-use crate::scores::{few_at_a_time, noisy};
+use crate::scores::noisy;
 use crate::{files::check_free, output, test_set::TestSet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::{Error, Result};
@@ -27,7 +27,7 @@ pub fn export(
     let mut taken = HashMap::new();
     for (i, path) in paths.iter().enumerate() {
         if let Some(other) = taken.insert(path, i) {
-            let (a, b) = (&pictures.set.names()[other], &pictures.set.names()[i]);
+            let (a, b) = (&pictures.names()[other], &pictures.names()[i]);
             let reason = format!(
                 "both {} and {} would be written there: rename one of them",
                 a.display(),
@@ -39,8 +39,8 @@ pub fn export(
         std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
         check_free(path, overwrite)?;
     }
-    for few in few_at_a_time(count) {
-        let noisy = noisy(&pictures.set, few.clone(), sigma, seed)?;
+    for few in pictures.few_at_a_time(count) {
+        let noisy = noisy(&pictures.read(few.clone())?, few.start, sigma, seed)?;
         let files = paths[few].par_iter().zip(noisy);
         files
             .map(|(path, image)| io::write(path, &Picture::new(image, Depth::Float)))

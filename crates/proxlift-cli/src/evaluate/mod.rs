@@ -117,7 +117,7 @@ impl Arguments {
     }
 
     fn count(&self, pictures: &TestSet) -> usize {
-        self.limit.map_or(pictures.set.len(), |most| most.get().min(pictures.set.len()))
+        self.limit.map_or(pictures.len(), |most| most.get().min(pictures.len()))
     }
 
     /// The pictures and the settings, in a line; `levels` says which noise.
@@ -129,20 +129,20 @@ impl Arguments {
     fn print_json(&self, pictures: &TestSet, mut object: Value) -> Result<()> {
         object["denoiser"] = json!(self.choice.name());
         object["data"] = json!(pictures.described());
-        object["channels"] = json!(pictures.set.channels().count());
+        object["channels"] = json!(pictures.channels().count());
         object["clipped"] = json!(self.clip);
-        object["skipped"] = json!(pictures.set.skipped().len());
+        object["skipped"] = json!(pictures.skipped);
         output::json(&object)
     }
 }
 
 fn one_level(arguments: &Arguments, denoiser: &Denoiser, pictures: &TestSet, sigma: f64) -> Result<()> {
     let count = arguments.count(pictures);
-    let scores = score(denoiser, &pictures.set, count, sigma, arguments.seed)?;
+    let scores = score(denoiser, pictures, count, sigma, arguments.seed)?;
     if arguments.json {
         return arguments.print_json(pictures, scores.to_json(arguments.verbose));
     }
-    output::line(denoiser.describe(pictures.set.channels()))?;
+    output::line(denoiser.describe(pictures.channels()))?;
     output::line(format_args!("{}\n", arguments.describe(pictures, &format!("sigma {sigma:.4}"))))?;
     if arguments.verbose {
         output::line(format_args!("{}\n", scores.per_image_table()))?;

@@ -1,7 +1,7 @@
 //! What a training sees, from its folders or painted, with the test set.
 
 use crate::files::short_name;
-use crate::test_set::{LEAST_SIDE, TestSet, check_sides};
+use crate::test_set::{LEAST_SIDE, check_sides, images};
 use proxlift::dataset::{ImageSet, Pairs, PatchNoise, Patches};
 use proxlift::image::Channels;
 use proxlift::training::{Config, Material, Source, Validation};
@@ -42,7 +42,7 @@ impl Data {
         let Material { patches, validation, bytes, .. } = material;
         let (test, test_described) = match (patches.spec().noise, &settings.test) {
             (PatchNoise::White, folder) => {
-                let test = TestSet::load(folder.as_deref(), channels)?.set;
+                let test = images(folder.as_deref(), channels, usize::MAX)?;
                 check_sides(&test, LEAST_SIDE, "a test picture")?;
                 let of = folder.as_ref().map(|folder| format!("pictures of {}", folder.display()));
                 let described = format!("{} {}", test.len(), of.as_deref().unwrap_or("built-in pictures"));

@@ -5,7 +5,7 @@ use proxlift::{Error, Result};
 use std::path::Path;
 
 pub fn load(path: &Path) -> Result<Settings> {
-    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = proxlift::storage::read_text(path)?;
     let wrong = |error: toml::de::Error| {
         let line =
             error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -33,5 +33,5 @@ pub fn text(config: &Config) -> Result<String> {
 
 /// Whether version 0.1 wrote the file, which named settings and their fingerprint in another way.
 pub fn is_of_version_0_1(path: &Path) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|text| text.starts_with("# proxlift 0.1."))
+    proxlift::storage::read_text(path).is_ok_and(|text| text.starts_with("# proxlift 0.1."))
 }

@@ -2,11 +2,13 @@
 
 use super::file;
 use crate::files;
+use proxlift::storage::{self, Lock};
 use proxlift::training::{Checkpoint, EpochRecord, Settings, StepRule};
 use proxlift::{Error, Result};
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where runs go when nothing is said.
 const RUNS: &str = "runs";
@@ -38,7 +40,11 @@ pub struct Entry {
 }
 
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// Keeps other processes out; a trial lies in the folder of its run, which has the lock.
+    _lock: Option<Arc<Lock>>,
+}
 
 impl Folder {
     /// Makes the folder of a new run: `out`, which must be new or empty, or `runs/name-1` with the next free number.
@@ -46,20 +52,28 @@ impl Folder {
         let path = match out {
             Some(out) => {
                 fs::create_dir_all(out).map_err(Error::io(out))?;
-                if fs::read_dir(out).map_err(Error::io(out))?.next().is_some() {
-                    let reason = "this folder is not empty: choose another --out, or resume it with --resume";
-                    return Err(Error::file(out, reason));
-                }
                 out.to_path_buf()
             }
             None => claim(name)?,
         };
-        Self::at(path, config)
+        let occupied = || {
+            let reason = "this folder is not empty: choose another --out, or resume it with --resume";
+            Err(Error::file(&path, reason))
+        };
+        // Asked before and after the lock is taken: no file is made in a foreign folder, and no other process is there.
+        if !Lock::is_all_in(&path)? {
+            return occupied();
+        }
+        let lock = Lock::take(&path)?;
+        if !Lock::is_all_in(&path)? {
+            return occupied();
+        }
+        Ok(Self { _lock: Some(Arc::new(lock)), ..Self::at(path, config)? })
     }
 
     /// The folder of a run or of a trial inside it: new, or with its checkpoint if it got so far.
     pub fn at(path: PathBuf, config: &str) -> Result<Self> {
-        let folder = Self(path);
+        let folder = Self { path, _lock: None };
         let (checkpoints, history) = (folder.path("checkpoint"), folder.path(HISTORY));
         fs::create_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
         // The settings of an earlier session stay: they say which version wrote the checkpoint.
@@ -75,20 +89,33 @@ impl Folder {
     /// Takes over the history, the models and the checkpoint of a trial.
     pub fn adopt(&self, trial: &Self) -> Result<()> {
         for name in [MODEL, LAST, HISTORY, CHECKPOINT] {
-            let from = trial.path(name);
-            fs::copy(&from, self.path(name)).map_err(Error::io(&from))?;
+            storage::copy(&trial.path(name), &self.path(name))?;
         }
         Ok(())
     }
 
-    pub fn latest(&self) -> Result<Option<Checkpoint>> {
+    /// The last checkpoint, or the one before it. If the last is damaged, the other is offered.
+    pub fn latest(&self, previous: bool) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();
-        if path.is_file() { Checkpoint::load(path).map(Some) } else { Ok(None) }
+        let before = Checkpoint::previous(&path);
+        if previous {
+            return Checkpoint::load(before).map(Some);
+        }
+        if !path.is_file() {
+            return Ok(None);
+        }
+        Checkpoint::load(path).map(Some).map_err(|error| match Checkpoint::load(before) {
+            Ok(Checkpoint { record, .. }) => Error::invalid(format!(
+                "{error}; the checkpoint before it, of epoch {}, is whole: resume from it with --previous",
+                record.epoch
+            )),
+            Err(_) => error,
+        })
     }
 
     /// A run that was stopped, with its settings; a grid search can be resumed without a checkpoint.
     pub fn resume(path: &Path) -> Result<(Self, Settings)> {
-        let folder = Self(path.to_path_buf());
+        let mut folder = Self { path: path.to_path_buf(), _lock: None };
         if !path.is_dir() || !folder.path(CONFIG).is_file() {
             return Err(Error::file(path, format!("this is not the folder of a run: it has no {CONFIG}")));
         }
@@ -96,6 +123,7 @@ impl Folder {
             let reason = "this run is finished: there is nothing to resume; its models are in the folder";
             return Err(Error::file(path, reason));
         }
+        folder._lock = Some(Arc::new(Lock::take(path)?));
         let settings = file::load(&folder.config())?;
         if !folder.checkpoint().is_file() && settings.rate != Some(StepRule::Grid) {
             let reason = "this run has no checkpoint yet: start again with --config and its config.toml";
@@ -119,11 +147,11 @@ impl Folder {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     pub fn root(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
@@ -134,35 +162,42 @@ impl Folder {
         files::write_json(&self.path(RESULT), result)
     }
 
-    /// Waits until the history has reached the disk; a checkpoint must not know of epochs that are not in it.
-    pub fn sync_history(&self) -> Result<()> {
+    /// Waits until the history has reached the disk, and gives its checksum: a checkpoint must not know of epochs that are
+    /// not in it.
+    pub fn sync_history(&self) -> Result<u32> {
         let history = self.path(HISTORY);
-        File::open(&history).and_then(|file| file.sync_all()).map_err(Error::io(&history))
+        storage::sync(&history)?;
+        Ok(crc32fast::hash(storage::read_text(&history)?.as_bytes()))
     }
 
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let path = self.path(HISTORY);
         let text = serde_json::to_string(entry).map_err(|e| Error::file(&path, e.to_string()))?;
-        let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io(&path))?;
-        file.write_all(format!("{text}\n").as_bytes()).map_err(Error::io(&path))
+        storage::append(&path, format!("{text}\n").as_bytes())
     }
 
-    /// Forgets the epochs after the first `epochs`, which are to be done again.
-    pub fn rewind(&self, epochs: usize) -> Result<()> {
+    /// Forgets the epochs after the first `epochs`, which are to be done again; those before have this checksum, if it is
+    /// known.
+    pub fn rewind(&self, epochs: usize, checksum: Option<u32>) -> Result<()> {
         let path = self.path(HISTORY);
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let text = storage::read_text(&path)?;
         let kept: Vec<&str> = text.split_inclusive('\n').take(epochs).collect();
         if kept.len() < epochs || kept.iter().any(|line| !line.ends_with('\n')) {
             let reason = format!("the checkpoint is of epoch {epochs}, but lines are missing here");
             return Err(Error::file(&path, reason));
         }
         let kept = kept.concat();
+        if checksum.is_some_and(|checksum| checksum != crc32fast::hash(kept.as_bytes())) {
+            let reason =
+                "this file is not as the run left it: restore it, or start again with the run's config.toml";
+            return Err(Error::file(&path, reason));
+        }
         if kept.len() < text.len() { self.write(HISTORY, kept.as_bytes()) } else { Ok(()) }
     }
 
     pub fn history(&self) -> Result<Vec<Entry>> {
         let path = self.path(HISTORY);
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let text = storage::read_text(&path)?;
         let lines = text.lines().enumerate();
         let read = lines.map(|(i, line)| {
             serde_json::from_str(line).map_err(|e| Error::file(&path, format!("line {}: {e}", i + 1)))

@@ -69,7 +69,7 @@ fn done(folder: &Folder) -> Result<Vec<Trial>> {
     if !path.is_file() {
         return Ok(Vec::new());
     }
-    let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let text = proxlift::storage::read_text(&path)?;
     let kept: Kept = serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
     Ok(kept.trials)
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C: once to stop after the epoch, twice to stop at once.
 
 use crate::output;
+use proxlift::storage;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ pub const EXIT_CODE: i32 = 130;
 /// Listens from now on; also to the signals that systems send before they shut down.
 pub fn listen() {
     let heard = ctrlc::set_handler(|| match ASKED.get() {
-        Some(first) if first.elapsed() > ECHO => std::process::exit(EXIT_CODE),
+        Some(first) if first.elapsed() > ECHO => leave(),
         Some(_) => {}
         None => {
             ASKED.get_or_init(Instant::now);
@@ -28,6 +29,18 @@ pub fn listen() {
             "Ctrl-C will stop the training at once, back to the last checkpoint: {error}"
         ));
     }
+}
+
+/// Ends the program at the first signal, with nothing half-written left behind: for commands that have nothing to go on
+/// from.
+pub fn leave_at_once() {
+    // Without a handler, partial files are left, which the next run in their folder removes.
+    let _ = ctrlc::set_handler(|| leave());
+}
+
+fn leave() -> ! {
+    storage::remove_partials();
+    std::process::exit(EXIT_CODE)
 }
 
 pub fn asked() -> bool {

@@ -7,6 +7,7 @@ mod flags;
 mod folder;
 mod grid;
 pub(crate) mod interrupt;
+mod record;
 mod report;
 mod session;
 mod watch;
@@ -18,6 +19,7 @@ use data::Data;
 use flags::Flags;
 use folder::Folder;
 use proxlift::{Error, network::Network, training::Config};
+use record::Record;
 use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;
@@ -40,6 +42,12 @@ pub struct Arguments {
     /// Resume the run in this folder, with its settings; only --threads may be given too
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     resume: Option<PathBuf>,
+    /// With --resume: go on from the checkpoint before the last one, should that be damaged
+    #[arg(long, requires = "resume", hide_short_help = true)]
+    previous: bool,
+    /// With --resume: go on although the pictures were changed since the run was begun
+    #[arg(long, requires = "resume", hide_short_help = true)]
+    accept_changed_data: bool,
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     json: bool,
@@ -82,8 +90,10 @@ fn work(
         Some(folder) => folder,
         None => Folder::create(out.as_deref(), &config.name, &file::text(&config)?)?,
     };
+    Record::of(&config.settings)?.check(folder.root(), arguments.accept_changed_data)?;
     interrupt::listen();
-    let material = Material { data: &data, network, stop_after: arguments.stop_after };
+    let (stop_after, previous) = (arguments.stop_after, arguments.previous);
+    let material = Material { data: &data, network, stop_after, previous };
     let outcome = match config.grid.clone() {
         Some(grid) => grid::search(&mut config, &grid, &material, &folder, arguments.json)?,
         None => train_in(&folder, &config, &material, |session| announce(session, &data))?,

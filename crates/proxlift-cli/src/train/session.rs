@@ -1,6 +1,11 @@
 //! A training in a folder: from the start, or from the folder's checkpoint.
 
-use super::{data::Data, file::is_of_version_0_1, folder::Folder, watch::Watch};
+use super::{
+    data::Data,
+    file::is_of_version_0_1,
+    folder::Folder,
+    watch::{HISTORY_CHECKSUM, Watch},
+};
 use crate::output;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
 use proxlift::{Error, Result, engine, network::Network};
@@ -11,6 +16,8 @@ pub struct Material<'a> {
     /// The network to start from.
     pub network: Network<f32>,
     pub stop_after: Option<usize>,
+    /// Whether to go on from the checkpoint before the last.
+    pub previous: bool,
 }
 
 pub struct Outcome {
@@ -31,19 +38,20 @@ pub fn train_in(
     let fingerprint = config.fingerprint();
     let mut session = Session::new(config, material.network.clone(), &material.data.patches)?;
     let mut watch = Watch::new(folder, &session, material.data, material.stop_after);
-    if let Some(checkpoint) = folder.latest()? {
+    if let Some(checkpoint) = folder.latest(material.previous)? {
         check_settings(folder, &checkpoint, &fingerprint)?;
         let epoch = checkpoint.record.epoch;
         watch.recall(&checkpoint.notes);
+        let checksum = checkpoint.notes.get(HISTORY_CHECKSUM).map(|&checksum| checksum as u32);
         session.resume(checkpoint).map_err(|e| Error::file(folder.root(), e.to_string()))?;
-        folder.rewind(epoch)?;
+        folder.rewind(epoch, checksum)?;
         folder.rename_old_model()?;
         announce(&session);
         output::note(format_args!("resuming  {}, stopped after epoch {epoch}", folder.root().display()));
     } else {
         announce(&session);
     }
-    session.keep_checkpoints(folder.checkpoint(), fingerprint);
+    session.keep_two_checkpoints(folder.checkpoint(), fingerprint);
     let ended = session.run(&*engine::standard(), &mut watch)?;
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
     Ok(Outcome { stopped, best: watch.best, trainer: session.trainer.describe() })

@@ -8,6 +8,9 @@ use proxlift::training::{self, Config, EpochRecord, Go, Notes, Observer, Session
 use proxlift::{Denoiser, Result, network::Network};
 use std::time::{Duration, Instant};
 
+/// The note of a checkpoint that holds the checksum of the history.
+pub const HISTORY_CHECKSUM: &str = "history_crc32";
+
 /// The time that a training takes is told after so long, or after its first epoch.
 const TRIAL: Duration = Duration::from_millis(500);
 
@@ -99,11 +102,11 @@ impl Observer for Watch<'_> {
 
     fn checkpoint(&mut self, record: &EpochRecord, network: &Network<f32>) -> Result<Option<Notes>> {
         self.model(network, record.epoch).save(self.folder.path(LAST))?;
-        self.folder.sync_history()?;
+        let checksum = (HISTORY_CHECKSUM.to_string(), f64::from(self.folder.sync_history()?));
         let notes = self.best.into_iter().flat_map(|(psnr, epoch)| {
             [("best_psnr".to_string(), psnr), ("best_epoch".to_string(), epoch as f64)]
         });
-        Ok(Some(notes.collect()))
+        Ok(Some(notes.chain([checksum]).collect()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The derivative of a denoiser: what gradients that go through it become.
 
-use super::{Denoiser, method::Work};
+use super::{Denoiser, method::Work, prepared::limit};
 use crate::analysis::Jacobian;
 use crate::engine::Engine;
 use crate::image::Image;
@@ -28,7 +28,7 @@ impl Denoiser {
             "only a network has a derivative here, for noise that is the same everywhere and without clipping");
         match &ready.work {
             Work::Nothing => Ok((noisy.clone(), g.clone())),
-            Work::Network(network) => pull_back(ready.engine, network, noisy, g),
+            Work::Network(network, most) => pull_back(ready.engine, network, *most, noisy, g),
             Work::TotalVariation(_) => {
                 Err(crate::Error::invalid("total variation has no derivative here: use a network"))
             }
@@ -39,6 +39,7 @@ impl Denoiser {
 fn pull_back(
     engine: &dyn Engine<f32>,
     network: &Network<f32>,
+    most: Option<f32>,
     noisy: &Image,
     g: &Image,
 ) -> Result<(Image, Image)> {
@@ -48,6 +49,8 @@ fn pull_back(
     let seen = noisy.mirrored((border, border), (border, border));
     let mut padded = Image::zeros(channels, seen.height(), seen.width())?;
     padded.put((border, border), g);
+    // Where the change is at its limit, the estimate moves with its pixel.
+    let mut limited = Image::zeros(channels, seen.height(), seen.width())?;
     let grid = network.architecture().grid(seen.height(), seen.width())?;
     let (mut estimate, mut gradient) = (seen.clone(), padded.clone());
     let length = taken * seen.pixels();
@@ -56,8 +59,16 @@ fn pull_back(
         let part = at..at + length;
         let z = Field::from_planar(1, taken, grid, &seen.data()[part.clone()])?;
         let jacobian = Jacobian::at(engine, network, &z)?;
-        estimate.data_mut()[part.clone()].copy_from_slice(&jacobian.estimate());
+        let (noisy, mut result) = (&seen.data()[part.clone()], jacobian.estimate());
+        if let Some(most) = most {
+            for (_, at) in part.clone().enumerate().filter(|&(i, _)| (result[i] - noisy[i]).abs() > most) {
+                limited.data_mut()[at] = std::mem::take(&mut padded.data_mut()[at]);
+            }
+            limit(most, noisy, &mut result);
+        }
+        estimate.data_mut()[part.clone()].copy_from_slice(&result);
         jacobian.adjoint(&padded.data()[part.clone()], &mut gradient.data_mut()[part]);
     }
+    gradient.data_mut().iter_mut().zip(limited.data()).for_each(|(g, limited)| *g += limited);
     Ok((estimate.crop(border..border + height, border..border + width), gradient.folded(border)))
 }

@@ -76,12 +76,13 @@ impl Denoiser {
         let indices = place(least).0..place(most).0 + 2;
         let works = indices.clone().map(|i| method.work(picture.kind(), self.strength, Some(level(i))));
         let works = works.collect::<Result<Vec<_>>>()?;
-        let network = works.iter().find_map(|work| if let Work::Network(n) = work { Some(n) } else { None });
+        let network =
+            works.iter().find_map(|work| if let Work::Network(n, _) = work { Some(n) } else { None });
         match network {
             None => self.blend(picture, levels, (indices.start, &works), put, progress),
             Some(any) => {
                 let engine = &*self.engine;
-                let pass = Pass::new(engine, any, None, false, size);
+                let pass = Pass::new(engine, any, None, size);
                 let tiles = pass.tiles().count();
                 step(progress, 0, tiles)?;
                 for (done, (rows, columns)) in pass.tiles().iter().enumerate() {
@@ -89,8 +90,8 @@ impl Denoiser {
                     let part = (rows.wanted.clone(), columns.wanted.clone());
                     let map = levels.crop(part.0.clone(), part.1.clone());
                     let tile = blended(&map, indices.start, |i| match &works[i] {
-                        Work::Network(network) => {
-                            Pass::new(engine, network, None, false, size).tile(picture, &rows, &columns)
+                        Work::Network(network, most) => {
+                            Pass::new(engine, network, *most, size).tile(picture, &rows, &columns)
                         }
                         _ => Ok(picture.crop(part.0.clone(), part.1.clone())),
                     })?;

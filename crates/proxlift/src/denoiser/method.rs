@@ -3,10 +3,13 @@
 //! A network is trained for one level, `sigma_0`. With all thresholds multiplied by `s` it is `z -> s G(z / s)`: the
 //! picture is brought to the contrast at which its noise has the level of the training, and back. So thresholds are
 //! multiplied by `sigma / sigma_0`. The weight of total variation is proportional to `sigma`.
+//!
+//! As the level goes to 0, every network tends to the identity: below the level of its training it changes no pixel by
+//! more than `MOST_CHANGE` times the level, and at 0 none at all.
 
 use super::{noise::Noise, variation};
 use crate::dataset::PatchNoise;
-use crate::model::{BuiltIn, Model};
+use crate::model::{BuiltIn, MOST_CHANGE, Model};
 use crate::noise::NoiseKind;
 use crate::{Error, Result, error::check_not_negative, image::Channels, network::Network};
 use std::{borrow::Cow, sync::Arc};
@@ -14,6 +17,9 @@ use std::{borrow::Cow, sync::Arc};
 /// Noise of a camera, which is stronger at low frequencies than at middle ones, needs a network for white noise to be set to
 /// this many times its level.
 const CAMERA: f64 = 2.0;
+
+/// The level of a network that does not know the one of its training.
+const USUAL_LEVEL: f64 = 0.1;
 
 /// What removes noise.
 #[derive(Clone)]
@@ -25,7 +31,8 @@ pub(super) enum Method {
 
 pub(super) enum Work<'a> {
     Nothing,
-    Network(Cow<'a, Network<f32>>),
+    /// With the most that a pixel may change, where there is a limit.
+    Network(Cow<'a, Network<f32>>, Option<f32>),
     TotalVariation(f32),
 }
 
@@ -91,7 +98,6 @@ impl Method {
         let mut network = Cow::Borrowed(&model.network);
         let scale = scale(model, strength, sigma);
         if scale == 0.0 {
-            // Even with all thresholds at 0, the outermost slopes of a learned activation would change the picture.
             return Ok(Work::Nothing);
         }
         if scale != 1.0 {
@@ -100,7 +106,9 @@ impl Method {
                 invalid!("thresholds times {scale:e} are more than numbers of 32 bits can hold")
             })?;
         }
-        Ok(Work::Network(network))
+        let trained = if model.sigma > 0.0 { model.sigma } else { USUAL_LEVEL };
+        let most = (scale < 1.0).then_some((MOST_CHANGE * scale * trained) as f32);
+        Ok(Work::Network(network, most))
     }
 
     /// In a line for people.

@@ -10,6 +10,10 @@ use crate::model::BuiltIn;
 use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
+/// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
+/// 2^29 pixels.
+const MOST_WORK: f64 = 1e16;
+
 /// Told how many tiles are done, and of how many; ends the work if it breaks.
 pub type Progress<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + 'a;
 
@@ -34,7 +38,7 @@ impl Prepared<'_> {
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
         match &self.work {
             Work::Nothing => Ok(()),
-            Work::Network(network) => self.pass(network, raster).raster(raster, progress),
+            Work::Network(network, most) => self.pass(network, *most, raster)?.raster(raster, progress),
             Work::TotalVariation(lambda) => {
                 let estimate = self.vary(raster, *lambda, progress)?;
                 raster.put((0, 0), &estimate);
@@ -53,7 +57,9 @@ impl Prepared<'_> {
     ) -> Result<()> {
         match &self.work {
             Work::Nothing => copy(picture, self.clip, put),
-            Work::Network(network) => return self.pass(network, picture).pixels(picture, put, progress),
+            Work::Network(network, most) => {
+                return self.pass(network, *most, picture)?.pixels(picture, put, progress);
+            }
             Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
         }
         Ok(())
@@ -67,11 +73,25 @@ impl Prepared<'_> {
         step(progress, 0, 1)?;
         let estimate = variation::denoise(&noisy, lambda, &mut |_| progress(0, 1))?;
         step(progress, 1, 1)?;
-        Ok(clipped(inverse(stabiliser, estimate), self.clip))
+        finished(stabiliser, estimate, self.clip)
     }
 
-    fn pass<'b>(&'b self, network: &'b Network<f32>, picture: &impl Pixels) -> Pass<'b> {
-        Pass::new(self.engine, network, self.stabiliser.as_ref(), self.clip, picture.size())
+    fn pass<'b>(
+        &'b self,
+        network: &'b Network<f32>,
+        most: Option<f32>,
+        picture: &impl Pixels,
+    ) -> Result<Pass<'b>> {
+        let pass = Pass::new(self.engine, network, most, picture.size());
+        let work = pass.tiles.pixels() as f64 * network.architecture().forward_flops() as f64;
+        refuse!(work > MOST_WORK =>
+            "the network needs about {work:.0e} operations for a picture of this size, which would take days: use a \
+             smaller one");
+        crate::memory::check(
+            "a tile of the picture in this network",
+            pass.tiles.bytes(network.architecture()),
+        )?;
+        Ok(Pass { stabiliser: self.stabiliser.as_ref(), clip: self.clip, ..pass })
     }
 }
 
@@ -94,8 +114,24 @@ fn forward(stabiliser: Option<&Stabiliser>, image: Image) -> Image {
     if let Some(stabiliser) = stabiliser { stabiliser.forward(image) } else { image }
 }
 
-fn inverse(stabiliser: Option<&Stabiliser>, image: Image) -> Image {
-    if let Some(stabiliser) = stabiliser { stabiliser.inverse(image) } else { image }
+/// An estimate on the scale of the picture; refuses one that is not finite, which an integer format would store as
+/// black.
+fn finished(stabiliser: Option<&Stabiliser>, estimate: Image, clip: bool) -> Result<Image> {
+    let estimate = if let Some(stabiliser) = stabiliser { stabiliser.inverse(estimate) } else { estimate };
+    refuse!(estimate.data().iter().any(|v| !v.is_finite()) =>
+        "the result holds a number that is not finite: the model is damaged, or the picture has values beyond what \
+         numbers of 32 bits can hold");
+    Ok(clipped(estimate, clip))
+}
+
+/// Brings every estimate to within `most` of what it is an estimate of; what is not finite stays, to be refused.
+pub(super) fn limit(most: f32, noisy: &[f32], estimate: &mut [f32]) {
+    for (estimate, noisy) in estimate.iter_mut().zip(noisy) {
+        let change = *estimate - noisy;
+        if change.is_finite() && change.abs() > most {
+            *estimate = noisy + most.copysign(change);
+        }
+    }
 }
 
 pub(super) fn clipped(mut image: Image, clip: bool) -> Image {
@@ -108,6 +144,8 @@ pub(super) fn clipped(mut image: Image, clip: bool) -> Image {
 pub(super) struct Pass<'a> {
     engine: &'a dyn Engine<f32>,
     network: &'a Network<f32>,
+    /// The most that a pixel may change.
+    most: Option<f32>,
     stabiliser: Option<&'a Stabiliser>,
     /// Of the picture.
     size: (usize, usize),
@@ -148,13 +186,12 @@ impl<'a> Pass<'a> {
     pub fn new(
         engine: &'a dyn Engine<f32>,
         network: &'a Network<f32>,
-        stabiliser: Option<&'a Stabiliser>,
-        clip: bool,
+        most: Option<f32>,
         size: (usize, usize),
     ) -> Self {
         let border = 2 * network.border;
         let tiles = engine.tiles(network.architecture(), size.0 + border, size.1 + border);
-        Self { engine, network, stabiliser, size, tiles, clip }
+        Self { engine, network, most, stabiliser: None, size, tiles, clip: false }
     }
 
     /// Tile after tile.
@@ -217,10 +254,11 @@ impl<'a> Pass<'a> {
         let mut output = Field::zeros(samples, architecture.channels, grid);
         let wanted = (rows.inside(), columns.inside());
         self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
-        let data = output.crop(wanted.0, wanted.1);
-        refuse!(data.iter().any(|v| !v.is_finite()) =>
-            "the network gives a number that is not finite: the model is damaged");
+        let mut data = output.crop(wanted.0.clone(), wanted.1.clone());
+        if let Some(most) = self.most {
+            limit(most, &z.crop(wanted.0, wanted.1), &mut data);
+        }
         let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
-        Ok(clipped(inverse(self.stabiliser, tile), self.clip))
+        finished(self.stabiliser, tile, self.clip)
     }
 }

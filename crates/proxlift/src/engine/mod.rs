@@ -15,6 +15,7 @@ mod reference;
 mod tiles;
 
 pub use cpu::Cpu;
+pub use cpu::choose_simd;
 pub use reference::Reference;
 pub use tiles::{Cut, Tiles};
 

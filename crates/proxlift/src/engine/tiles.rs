@@ -68,6 +68,19 @@ impl Tiles {
         Self { rows, columns }
     }
 
+    /// About how many bytes the largest tile takes.
+    pub fn bytes(&self, architecture: Architecture) -> u64 {
+        let longest = |cuts: &[Cut]| cuts.iter().map(|cut| cut.around.len()).max().unwrap_or(0) as u64;
+        let planes = (architecture.features + architecture.channels * IMAGE_PLANES) as u64;
+        size_of::<f32>() as u64 * planes * longest(&self.rows) * longest(&self.columns)
+    }
+
+    /// The pixels of all tiles, with what they see.
+    pub fn pixels(&self) -> u64 {
+        let all = |cuts: &[Cut]| cuts.iter().map(|cut| cut.around.len() as u64).sum::<u64>();
+        all(&self.rows) * all(&self.columns)
+    }
+
     /// The number of tiles.
     pub fn count(&self) -> usize {
         self.rows.len() * self.columns.len()

@@ -54,7 +54,9 @@ impl Image {
     /// A black image. Refuses what [`Image::new`] refuses.
     pub fn zeros(channels: usize, height: usize, width: usize) -> Result<Self> {
         let (kind, len) = checked_shape(channels, height, width)?;
-        Ok(Self { channels: kind, height, width, data: vec![0.0; len] })
+        let data = bytemuck::allocation::try_zeroed_vec(len);
+        let data = data.map_err(|()| invalid!("there is no memory for {width} x {height} pixels"))?;
+        Ok(Self { channels: kind, height, width, data })
     }
 
     /// 1 for grey, 3 for RGB.

@@ -129,7 +129,7 @@ impl<T: Real> Network<T> {
 
 fn numbers<T: Real>(view: &TensorView<'_>) -> Result<Vec<T>> {
     match view.dtype() {
-        Dtype::F32 => Ok(singles(view).into_iter().map(|w| T::of(f64::from(w))).collect()),
+        Dtype::F32 => Ok(singles(view).1.into_iter().map(|w| T::of(f64::from(w))).collect()),
         Dtype::F64 => Ok(doubles(view).into_iter().map(T::of).collect()),
         other => Err(invalid!("a tensor is {other:?}, but F32 or F64 is needed")),
     }

@@ -23,9 +23,15 @@ named! {
 
 impl Loss {
     /// The loss of a sample.
+    #[inline]
     pub fn value<T: Real>(self, output: &[T], x: &[T]) -> f64 {
         match self {
-            Self::Squared => 0.5 * sum2(output, x, |o, x| (o.to_double() - x.to_double()).powi(2)),
+            Self::Squared => {
+                0.5 * sum2(output, x, |o, x| {
+                    let away = o.to_double() - x.to_double();
+                    away * away
+                })
+            }
             Self::Logistic => sum2(output, x, |o, x| {
                 let (o, x) = (o.to_double(), x.to_double());
                 o.max(0.0) + (-o.abs()).exp().ln_1p() - x * o
@@ -49,15 +55,8 @@ impl Loss {
         rows.for_each(|((out, output), x)| self.gradient_of_sample(output, x, out));
     }
 
-    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
-    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
-        let mut d = output.zeros_like();
-        self.gradient(output, x, &mut d);
-        d.data_mut().iter_mut().for_each(|d| *d *= mu);
-        d
-    }
-
-    /// The same for a sample, with `mu = 1`.
+    /// The same for a sample.
+    #[inline(always)]
     pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
         let triples = out.iter_mut().zip(output).zip(x);
         match self {
@@ -71,6 +70,14 @@ impl Loss {
                 out.iter_mut().zip(x).for_each(|(out, &x)| *out -= x);
             }
         }
+    }
+
+    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
+    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+        let mut d = output.zeros_like();
+        self.gradient(output, x, &mut d);
+        d.data_mut().iter_mut().for_each(|d| *d *= mu);
+        d
     }
 
     /// Refuses what no sample should become.

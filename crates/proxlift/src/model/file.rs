@@ -4,13 +4,14 @@
 //! the paper's network, 3 for others of the family), the `architecture` and the `provenance` as JSON, the noise level
 //! `sigma` that the network was trained for, and from version 2 on the `unrolling` and whether it is `bounded`,
 //! from version 3 on the `border` and, in newer files, the `step_scale`; inference needs only the steps themselves.
-//! The `noise` is there if it was not white.
+//! The `noise` is there if it was not white. From proxlift 0.5 on, a `checksum` is verified on reading.
 
 use super::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
 use crate::dataset::PatchNoise;
-use crate::{Error, Result, image::io::write_atomically, image::noise::check_sigma, network::Network};
+use crate::storage::{self, write_atomically};
+use crate::{Error, Result, image::noise::check_sigma, network::Network, network::Shaped};
 use safetensors::{Dtype, SafeTensors};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::{collections::BTreeMap, path::Path};
 
 const VERSION: u32 = 3;
@@ -48,12 +49,7 @@ impl Model {
     /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::file(path, "this file is too large to be a proxlift model"));
-        }
+        let bytes = storage::read(path, MAX_BYTES, "a proxlift model")?;
         Self::from_bytes(&bytes).map_err(|e| Error::file(path, e.to_string()))
     }
 
@@ -104,7 +100,7 @@ impl Model {
     }
 }
 
-fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Vec<f32>>> {
+fn tensor(tensors: &SafeTensors<'_>, name: &str) -> Result<Option<Shaped>> {
     let Ok(view) = tensors.tensor(name) else { return Ok(None) };
     let dtype = view.dtype();
     refuse!(dtype != Dtype::F32 => "the tensor {name} is {dtype:?}, but F32 is needed");

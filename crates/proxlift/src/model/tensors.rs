@@ -1,6 +1,8 @@
 //! Safetensors files: how models and checkpoints are written, and what both say about their network.
 
-use crate::network::{Architecture, Network};
+use super::checksum;
+use super::names::NamedOnce;
+use crate::network::{Architecture, Network, Shaped};
 use crate::{Error, Result};
 use safetensors::{SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value, json};
@@ -39,8 +41,10 @@ impl Numbers<'_> {
     }
 }
 
-pub(crate) fn singles(view: &TensorView<'_>) -> Vec<f32> {
-    view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+/// A shape and the numbers.
+pub(crate) fn singles(view: &TensorView<'_>) -> Shaped {
+    let numbers = view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    (view.shape().to_vec(), numbers.collect())
 }
 
 pub(crate) fn doubles(view: &TensorView<'_>) -> Vec<f64> {
@@ -50,12 +54,15 @@ pub(crate) fn doubles(view: &TensorView<'_>) -> Vec<f64> {
 /// Text in the header of a file.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Writes a safetensors file, the same bytes for the same numbers. Doubles must come first, so that all lie aligned.
+/// Writes a safetensors file with a checksum, the same bytes for the same numbers. Doubles must come first, so that all
+/// lie aligned.
 pub fn write_tensors(
     to: &mut impl Write,
     metadata: &Metadata,
     tensors: &[(String, Vec<usize>, Numbers<'_>)],
 ) -> std::io::Result<()> {
+    let mut metadata = metadata.clone();
+    metadata.insert(checksum::NAME.into(), checksum::BLANK.into());
     let mut header = Map::from_iter([("__metadata__".to_string(), json!(metadata))]);
     let mut start = 0;
     for (name, shape, numbers) in tensors {
@@ -66,11 +73,45 @@ pub fn write_tensors(
     }
     let mut header = Value::Object(header).to_string().into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
-    to.write_all(&(header.len() as u64).to_le_bytes())?;
-    to.write_all(&header)?;
+    let mut start = [&(header.len() as u64).to_le_bytes()[..], &header].concat();
+    // Hashing cannot fail.
+    checksum::seal(&mut start, |hasher| {
+        let _ = tensors.iter().try_for_each(|(_, _, numbers)| numbers.write(&mut Hashed(hasher)));
+    });
+    to.write_all(&start)?;
     tensors.iter().try_for_each(|(_, _, numbers)| numbers.write(to))?;
     to.flush()
 }
+
+struct Hashed<'a>(&'a mut crc32fast::Hasher);
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All that the metadata of a file may say.
+const NAMES: [&str; 13] = [
+    "activations",
+    "architecture",
+    "border",
+    "bounded",
+    "format",
+    "noise",
+    "overstep",
+    "provenance",
+    "settings",
+    "sigma",
+    "step_scale",
+    "unrolling",
+    "version",
+];
 
 pub(crate) fn metadata_of(network: &Network<f32>) -> Metadata {
     let architecture = serde_json::to_string(&network.architecture()).unwrap_or_default();
@@ -91,20 +132,27 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The header of a file of this `format`, up to this `version`; `what` it is for people.
+    /// The header of a file of this `format`, up to this `version`; `what` it is for people. All of the file that has
+    /// nothing to do with its meaning is checked here: the checksum, names that stand twice or mean nothing.
     pub(crate) fn read(bytes: &[u8], what: &'static str, format: &str, most: u32) -> Result<Option<Self>> {
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::invalid(e.to_string()))?;
+        let (length, header) =
+            SafeTensors::read_metadata(bytes).map_err(|e| Error::invalid(e.to_string()))?;
         let header = Self { what, metadata: header.metadata().clone().unwrap_or_default() };
         if header.text("format") != Some(format) {
             return Ok(None);
         }
-        match header.text("version").and_then(|version| version.parse::<u32>().ok()) {
-            Some(version) if (1..=most).contains(&version) => Ok(Some(header)),
-            Some(newer) => Err(invalid!(
-                "the {what} has format version {newer}, but this program reads up to {most}: update proxlift"
-            )),
-            None => Err(invalid!("the {what} does not say its format version")),
+        let version = header.text("version").and_then(|version| version.parse::<u32>().ok());
+        let version = version.ok_or_else(|| invalid!("the {what} does not say its format version"))?;
+        refuse!(!(1..=most).contains(&version) =>
+            "the {what} has format version {version}, but this program reads up to {most}: update proxlift");
+        serde_json::from_slice::<NamedOnce>(&bytes[8..8 + length])
+            .map_err(|e| invalid!("the header of the {what} cannot be read: {e}"))?;
+        if header.metadata.contains_key(checksum::NAME) {
+            checksum::verify(bytes, length)?;
+        } else if let Some(name) = header.metadata.keys().find(|name| !NAMES.contains(&name.as_str())) {
+            return Err(invalid!("the {what} is damaged: its header says {name:?}, which means nothing"));
         }
+        Ok(Some(header))
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
@@ -125,7 +173,7 @@ impl Header {
     /// The network, and how many tensors it took; `tensor` gives one by its name.
     pub(crate) fn network(
         &self,
-        tensor: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
+        tensor: impl FnMut(&str) -> Result<Option<Shaped>>,
     ) -> Result<(Network<f32>, usize)> {
         let architecture: Architecture = self.parse("architecture")?;
         architecture.validate()?;

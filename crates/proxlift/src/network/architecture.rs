@@ -19,6 +19,11 @@ impl Architecture {
     /// The largest sizes that are accepted, so that no file can ask for memory without end.
     const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 3 };
 
+    /// The most weights: the largest built-in network has 62,400.
+    const MOST_PARAMETERS: usize = 1 << 24;
+    /// The farthest that a network may see: a tile has four times this at least.
+    const FARTHEST: usize = 2048;
+
     /// Checks that the sizes make a network.
     /// Fails when `K < 2`, the kernel is even, the channels are neither 1 nor 3, or a size is absurd.
     pub fn validate(&self) -> Result<()> {
@@ -32,6 +37,11 @@ impl Architecture {
             "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)", most.kernel);
         refuse!(channels != 1 && channels != most.channels =>
             "the network has {channels} channels, but images have 1 (grey) or 3 (RGB)");
+        refuse!(self.parameters() > Self::MOST_PARAMETERS =>
+            "the network has {} weights, but it must have at most {}", self.parameters(), Self::MOST_PARAMETERS);
+        refuse!(self.receptive_radius() > Self::FARTHEST =>
+            "the network sees {} pixels far, but it must see at most {}: give fewer layers or smaller kernels",
+            self.receptive_radius(), Self::FARTHEST);
         Ok(())
     }
 

@@ -20,9 +20,13 @@ mod unrolling;
 pub use activation::Activation;
 pub use architecture::Architecture;
 pub use init::Norms;
+pub(crate) use tensors::Shaped;
 pub use unrolling::{LayerMemory, Memory, Primal, STEP, Unrolling};
 
 use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseLinear};
+
+/// The widest border that a picture gets: what is computed there is thrown away.
+const MOST_BORDER: usize = 128;
 
 /// The network's parameters: everything that `x^ = G(z)` depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +108,8 @@ impl<T: Real> Network<T> {
             "the activations of two layers differ in their number of knots");
         refuse!(self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) =>
             "a weight is not a finite number");
+        refuse!(self.border > MOST_BORDER =>
+            "the border is {} pixels wide, but it must be at most {MOST_BORDER}", self.border);
         refuse!(self.border > architecture.receptive_radius() =>
             "the border is {} pixels wide, but the network sees no further than {}",
             self.border, architecture.receptive_radius());

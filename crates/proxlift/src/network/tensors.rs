@@ -12,6 +12,9 @@
 use super::{Activation, Architecture, Network};
 use crate::{Error, Result, operator::Filters, prox::PiecewiseLinear};
 
+/// A shape and the numbers.
+pub(crate) type Shaped = (Vec<usize>, Vec<f32>);
+
 /// A name, a shape and the numbers.
 pub(crate) type Tensor<'a> = (String, Vec<usize>, &'a [f32]);
 
@@ -53,7 +56,7 @@ impl Network<f32> {
     pub(crate) fn from_tensors(
         architecture: Architecture,
         activations: Option<&str>,
-        mut tensor: impl FnMut(&str) -> Result<Option<Vec<f32>>>,
+        mut tensor: impl FnMut(&str) -> Result<Option<Shaped>>,
     ) -> Result<(Self, usize)> {
         let Architecture { depth, features, kernel, channels } = architecture;
         let mut taken = 0;
@@ -62,34 +65,33 @@ impl Network<f32> {
             taken += usize::from(values.is_some());
             Ok::<_, Error>(values)
         };
-        fn needed(values: Option<Vec<f32>>, name: &str, length: usize) -> Result<Vec<f32>> {
-            let values = values.ok_or_else(|| invalid!("it lacks the tensor {name}"))?;
-            if values.len() == length {
-                return Ok(values);
-            }
-            Err(invalid!("the tensor {name} has another shape than the architecture needs"))
+        fn needed(values: Option<Shaped>, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+            let (found, values) = values.ok_or_else(|| invalid!("it lacks the tensor {name}"))?;
+            refuse!(found != shape =>
+                "the tensor {name} has the shape {found:?}, but the architecture needs {shape:?}");
+            Ok(values)
         }
         let theta = (0..=depth).map(|k| {
             let name = format!("theta_{k}");
-            let weights = needed(take(&name)?, &name, architecture.layer_parameters())?;
+            let weights = needed(take(&name)?, &name, &[features, channels, kernel, kernel])?;
             Filters::new(features, channels, kernel, weights)
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
-        let tau = needed(take("tau")?, "tau", depth - 1)?;
+        let tau = needed(take("tau")?, "tau", &[depth - 1])?;
         let network = match (activations, take("lambda")?) {
             (Some(json), _) => {
                 let activation = serde_json::from_str(json)
                     .map_err(|e| invalid!("the activations cannot be read: {e}"))?;
                 Self::with_activations(theta, tau, activation)?
             }
-            (None, Some(lambda)) => Self::new(theta, tau, lambda)?,
+            (None, lambda @ Some(_)) => Self::new(theta, tau, needed(lambda, "lambda", &[features])?)?,
             (None, None) => {
                 let activation = (1..depth).map(|k| {
                     let (knots, slopes) = (format!("knots_{k}"), format!("slopes_{k}"));
                     let values = take(&knots)?;
-                    let pieces = values.as_ref().map_or(0, |values| values.len() / features);
-                    let knots = needed(values, &knots, pieces * features)?;
-                    let slopes = needed(take(&slopes)?, &slopes, (pieces + 1) * features)?;
+                    let pieces = values.as_ref().map_or(0, |(_, values)| values.len() / features);
+                    let knots = needed(values, &knots, &[features, pieces])?;
+                    let slopes = needed(take(&slopes)?, &slopes, &[features, pieces + 1])?;
                     PiecewiseLinear::new(pieces, knots, slopes).map(Activation::from)
                 });
                 let activation = activation.collect::<Result<Vec<_>>>()?;

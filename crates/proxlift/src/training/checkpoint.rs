@@ -12,18 +12,25 @@
 //!
 //! The metadata hold the `format` ("proxlift checkpoint"), its `version`, the `architecture` as JSON and the
 //! `settings`, a name for everything the training depends on. The file is written beside its place, synced, and
-//! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one.
+//! renamed: whenever the power fails, there is a whole checkpoint, the old one or the new one. A checksum is verified
+//! on reading.
 
 use super::{EpochRecord, Notes, Snapshot};
 use crate::model::tensors::{Header, Numbers, metadata_of, singles, write_tensors};
-use crate::{Error, Result, image::io::write_atomically, network::Network};
+use crate::storage::{self, write_atomically, write_keeping};
+use crate::{Error, Result, network::Network};
 use safetensors::{Dtype, SafeTensors};
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The version of the format that this library writes, and the newest that it reads.
 const VERSION: u32 = 1;
 const FORMAT: &str = "proxlift checkpoint";
+
+/// No checkpoint is larger; a file that is, is not read into memory.
+const MAX_BYTES: u64 = 16 << 30;
 
 /// A training between two epochs.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,12 +54,33 @@ impl Checkpoint {
         write_atomically(path, |file| self.write(&mut BufWriter::new(file)).map_err(Error::io(path)))
     }
 
+    /// The same, with what was there kept as [`Checkpoint::previous`].
+    pub fn save_keeping_previous(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        write_keeping(path, &Self::previous(path), |file| {
+            self.write(&mut BufWriter::new(file)).map_err(Error::io(path))
+        })
+    }
+
+    /// Where the checkpoint is kept that was at `path` before the last one: should that be damaged, the training can go on
+    /// from here.
+    pub fn previous(path: &Path) -> PathBuf {
+        path.with_file_name("previous.safetensors")
+    }
+
     /// Reads a checkpoint and checks every part of it.
     /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(Error::io(path))?;
+        let bytes = storage::read(path, MAX_BYTES, "a checkpoint")?;
         Self::from_bytes(&bytes).map_err(|e| Error::file(path, e.to_string()))
+    }
+
+    /// The bytes of the checkpoint's file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes).map_err(|e| invalid!("the checkpoint cannot be written: {e}"))?;
+        Ok(bytes)
     }
 
     fn write(&self, to: &mut impl Write) -> std::io::Result<()> {
@@ -76,7 +104,8 @@ impl Checkpoint {
         write_tensors(to, &metadata, &tensors)
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+    /// A checkpoint from the bytes of its file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let foreign = "this is not a checkpoint of proxlift";
         let tensors = SafeTensors::deserialize(bytes)
             .map_err(|e| invalid!("{foreign}, or it is truncated or damaged ({e})"))?;
@@ -92,7 +121,7 @@ impl Checkpoint {
                 ("scalar", Dtype::F64, [1]) => state.scalars.extend(double().map(|value| (name, value))),
                 ("note", Dtype::F64, [1]) => notes.extend(double().map(|value| (name, value))),
                 ("record", Dtype::F64, [1]) => fields.extend(double().map(|value| (name, value))),
-                ("state", Dtype::F32, _) => drop(state.arrays.insert(name, Arc::new(singles(&view)))),
+                ("state", Dtype::F32, _) => drop(state.arrays.insert(name, Arc::new(singles(&view).1))),
                 ("network", Dtype::F32, _) => drop(of_network.insert(name, singles(&view))),
                 _ => return Err(unknown(full)),
             }
@@ -127,6 +156,11 @@ fn record_fields(record: &EpochRecord) -> BTreeMap<String, f64> {
 }
 
 fn record(fields: &BTreeMap<String, f64>) -> Result<EpochRecord> {
+    // What counts epochs or steps is a whole number.
+    let counts = ["epoch", "backtracks", "energy_steps", "energy_rises"];
+    let counts = counts.iter().filter_map(|name| fields.get(*name));
+    refuse!(counts.into_iter().any(|&count| !(0.0..9e15).contains(&count) || count.fract() != 0.0) =>
+        "the checkpoint counts something in fractions or beyond all bounds");
     let field = |name: &str| {
         let value = fields.get(name).copied();
         value.ok_or_else(|| invalid!("the checkpoint does not say the {name} of its epoch"))

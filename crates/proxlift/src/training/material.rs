@@ -55,7 +55,11 @@ pub struct Material {
 
 impl Config {
     /// What this training sees of these pictures; settles the number of patches, where it is open.
+    /// Fails when there is not enough memory for the training.
     pub fn material(&mut self, source: Source) -> Result<Material> {
+        let count = self.settings.count.unwrap_or(BUILT_IN);
+        crate::memory::check("this training", self.memory(count))
+            .map_err(|e| invalid!("{e}: give a smaller --batch, --patch, --features or --count"))?;
         let material = match source {
             Source::BuiltIn => self.built_in()?,
             Source::Clean(set) => {

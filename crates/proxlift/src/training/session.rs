@@ -43,8 +43,11 @@ pub struct Session<'a> {
     pub trainer: Box<dyn Trainer + Send>,
     /// The last epoch; zeros at the start.
     pub record: EpochRecord,
-    checkpoints: Option<(PathBuf, String)>,
+    checkpoints: Option<Keeping>,
 }
+
+/// Where checkpoints are kept, the name of their settings, and whether the one before the last is kept too.
+type Keeping = (PathBuf, String, bool);
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +88,13 @@ impl<'a> Session<'a> {
     /// Keeps checkpoints at `path`, each of which names its `settings`: after the first epoch, every few seconds, and when
     /// the session ends or is stopped.
     pub fn keep_checkpoints(&mut self, path: impl AsRef<Path>, settings: impl Into<String>) {
-        self.checkpoints = Some((path.as_ref().to_path_buf(), settings.into()));
+        self.checkpoints = Some((path.as_ref().to_path_buf(), settings.into(), false));
+    }
+
+    /// The same, and the checkpoint before the last too, at [`Checkpoint::previous`]: should the last be damaged, the
+    /// training can go on from there.
+    pub fn keep_two_checkpoints(&mut self, path: impl AsRef<Path>, settings: impl Into<String>) {
+        self.checkpoints = Some((path.as_ref().to_path_buf(), settings.into(), true));
     }
 
     /// Trains to the end, or until the observer stops it.
@@ -129,7 +138,7 @@ impl<'a> Session<'a> {
 /// Passes everything on to the observer, and keeps checkpoints.
 struct Keeper<'a> {
     observer: &'a mut dyn Observer,
-    checkpoints: Option<&'a (PathBuf, String)>,
+    checkpoints: Option<&'a Keeping>,
     epochs: usize,
     record: &'a mut EpochRecord,
     saved: Option<Instant>,
@@ -143,13 +152,18 @@ impl Keeper<'_> {
     }
 
     fn save(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<()> {
-        let Some((path, settings)) = self.checkpoints else { return Ok(()) };
+        let Some((path, settings, two)) = self.checkpoints else { return Ok(()) };
         let start = Instant::now();
         let Some(notes) = self.observer.checkpoint(record, network)? else { return Ok(()) };
         let mut state = Snapshot::default();
         trainer.save(&mut state);
         let (network, record, settings) = (network.clone(), record.clone(), settings.clone());
-        Checkpoint { network, state, record, notes, settings }.save(path)?;
+        let checkpoint = Checkpoint { network, state, record, notes, settings };
+        if *two {
+            checkpoint.save_keeping_previous(path)?
+        } else {
+            checkpoint.save(path)?
+        }
         (self.cost, self.saved) = (start.elapsed(), Some(Instant::now()));
         Ok(())
     }

@@ -30,7 +30,7 @@ fn big_files_hold_the_same_pages() {
     write(encoder, &page(0), 3, &mut |i| Ok(Cow::Owned(page(i)))).unwrap();
     assert_eq!(bytes.get_ref()[2], 43);
     bytes.set_position(0);
-    let allowance = Allowance { limits: Limits::default(), beside: 0, announces: true };
+    let allowance = Allowance { limits: Limits::default(), beside: 0, announces: true, in_place: false };
     let mut stack = Stack::open(Box::new(bytes), allowance).unwrap();
     assert_eq!(stack.count(), 3);
     (0..3).for_each(|i| assert_eq!(stack.page(i).unwrap(), page(i)));

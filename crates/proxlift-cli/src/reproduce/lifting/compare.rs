@@ -14,13 +14,23 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let count = values.clone().count().max(1) as f64;
         Self {
             mean: values.clone().sum::<f64>() / count,
             least: values.clone().fold(f64::INFINITY, f64::min),
             most: values.fold(f64::NEG_INFINITY, f64::max),
         }
+    }
+
+    /// Of a number that no seed changes.
+    pub fn exactly(value: f64) -> Self {
+        Self { mean: value, least: value, most: value }
+    }
+
+    /// In the notation for numbers that are very small: the mean, and the spread.
+    pub fn powers(&self) -> String {
+        format!("{:.1e} ({:.1e} to {:.1e})", self.mean, self.least, self.most)
     }
 
     /// With so many digits: the mean, and the spread where there is one.
@@ -98,11 +108,11 @@ pub struct Case {
     pub entries: Vec<Entry>,
 }
 
-/// What a case says of lifting.
+/// What a comparison says of the first of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every seed is better than every seed of back-propagation.
+    /// Every seed is better than every seed of the second.
     Wins,
     /// The spreads meet.
     Even,
@@ -111,11 +121,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn words(self) -> &'static str {
+    /// Where more is better.
+    pub fn of(first: Spread, second: Spread) -> Self {
+        if first.least > second.most {
+            Self::Wins
+        } else if first.most < second.least {
+            Self::Loses
+        } else {
+            Self::Even
+        }
+    }
+
+    pub fn words(self, first: &str, second: &str) -> String {
         match self {
-            Self::Wins => "lifting wins",
-            Self::Even => "no difference",
-            Self::Loses => "back-propagation wins",
+            Self::Wins => format!("{first} wins"),
+            Self::Even => "no difference".into(),
+            Self::Loses => format!("{second} wins"),
         }
     }
 
@@ -173,12 +194,29 @@ impl Case {
     /// Of the best lifted method against back-propagation, by the score on what neither has seen.
     pub fn verdict(&self) -> Option<Verdict> {
         let (lifted, plain) = (self.best_lifted()?.last()?.score, self.back_propagation()?.last()?.score);
-        Some(if lifted.least > plain.most {
-            Verdict::Wins
-        } else if lifted.most < plain.least {
-            Verdict::Loses
-        } else {
-            Verdict::Even
-        })
+        Some(Verdict::of(lifted, plain))
+    }
+}
+
+/// Two ways held against each other by one number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Duel {
+    pub about: String,
+    pub first: String,
+    pub second: String,
+    pub of_first: Spread,
+    pub of_second: Spread,
+    pub verdict: Verdict,
+}
+
+impl Duel {
+    /// Where more is better.
+    pub fn more(about: &str, (first, of_first): (&str, Spread), (second, of_second): (&str, Spread)) -> Self {
+        let verdict = Verdict::of(of_first, of_second);
+        Self { about: about.into(), first: first.into(), second: second.into(), of_first, of_second, verdict }
+    }
+
+    pub fn words(&self) -> String {
+        self.verdict.words(&self.first, &self.second)
     }
 }

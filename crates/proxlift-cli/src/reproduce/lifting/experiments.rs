@@ -26,6 +26,17 @@ pub struct Size {
     pub chains: &'static [usize],
     /// Layers of the chains whose memory is measured.
     pub memory_depths: &'static [usize],
+    /// Depths at which all layers move at once, rounds over the samples, and seconds of each timing.
+    pub parallel_depths: &'static [usize],
+    pub parallel_rounds: usize,
+    pub timing_seconds: f64,
+    /// Processor time of a training at infinite depth, its pictures, and those to test with.
+    pub infinite_seconds: f64,
+    pub infinite_samples: usize,
+    pub infinite_tests: usize,
+    /// Passes of an inversion through the denoiser and through the encoder, and of how many pictures.
+    pub passes: (f64, f64),
+    pub inverted: usize,
 }
 
 pub const FULL: Size = Size {
@@ -41,6 +52,14 @@ pub const FULL: Size = Size {
     patch_epochs: 6,
     chains: &[4, 12, 24],
     memory_depths: &[10, 30, 100],
+    parallel_depths: &[5, 10, 20, 40],
+    parallel_rounds: 8,
+    timing_seconds: 0.5,
+    infinite_seconds: 6.0,
+    infinite_samples: 400,
+    infinite_tests: 60,
+    passes: (400.0, 1000.0),
+    inverted: 4,
 };
 
 pub const QUICK: Size = Size {
@@ -56,6 +75,14 @@ pub const QUICK: Size = Size {
     patch_epochs: 4,
     chains: &[4, 12],
     memory_depths: &[10, 30],
+    parallel_depths: &[5, 20],
+    parallel_rounds: 2,
+    timing_seconds: 0.1,
+    infinite_seconds: 1.0,
+    infinite_samples: 400,
+    infinite_tests: 20,
+    passes: (150.0, 300.0),
+    inverted: 2,
 };
 
 pub const TINY: Size = Size {
@@ -71,9 +98,27 @@ pub const TINY: Size = Size {
     patch_epochs: 1,
     chains: &[2],
     memory_depths: &[3],
+    parallel_depths: &[3],
+    parallel_rounds: 1,
+    timing_seconds: 0.01,
+    infinite_seconds: 0.03,
+    infinite_samples: 20,
+    infinite_tests: 4,
+    passes: (10.0, 20.0),
+    inverted: 1,
 };
 
 impl Size {
+    /// What a reader of a smaller report must know.
+    pub fn caution(&self) -> Option<String> {
+        (self.name != "full").then(|| {
+            format!(
+                "The {} version: fewer samples, epochs and rates. The shape of the report, not its figures.",
+                self.name
+            )
+        })
+    }
+
     /// A classifier with these hidden layers.
     fn classifier(&self, layers: usize, shape: Shape) -> Digits {
         Digits {

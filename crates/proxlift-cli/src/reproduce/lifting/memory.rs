@@ -1,8 +1,10 @@
 //! What a step needs of memory: measured by processes that do nothing else.
 
 use crate::files::{read_json, write_json};
+use crate::html::table;
 use crate::reproduce::{folder::Folder, machine::thread_seconds};
 use anyhow::Result;
+use maud::{Markup, html};
 use proxlift::Error;
 use proxlift::lifting::{
     Batch, Dense, LbFb, LbFbOptions, Loss, Network, Rows, Rule, Trainer, sweep, sweep_recomputing,
@@ -141,4 +143,36 @@ pub fn all(folder: &Folder, depths: &[usize]) -> Result<Vec<Measured>> {
     }
     write_json(&path, &measured)?;
     Ok(measured)
+}
+
+/// What each way needs at the depths that were measured.
+pub fn section(measured: &[Measured]) -> Markup {
+    let mut depths: Vec<usize> = measured.iter().map(|m| m.depth).collect();
+    depths.dedup();
+    let row = |way: Way| {
+        let cells = depths.iter().map(|depth| {
+            let found = measured.iter().find(|m| m.way == way && m.depth == *depth);
+            found.map_or("–".into(), |m| format!("{:.0} MB, {:.2} s", m.megabytes, m.seconds))
+        });
+        std::iter::once(way.label().to_string()).chain(cells).collect::<Vec<_>>()
+    };
+    let head: Vec<String> = depths.iter().map(|depth| format!("{depth} layers")).collect();
+    let head: Vec<&str> = std::iter::once("a step by").chain(head.iter().map(String::as_str)).collect();
+    html! {
+        section id="memory" {
+            h2 { "Memory" }
+            p {
+                "A chain of clipped layers, 256 wide, batches of 1000: 1 MB for the features of a layer. What a process had at \
+                 most beyond its network and data, and the processor time of a step. Anchored lifting needs what \
+                 back-propagation needs, for secants too are taken at v, and both can compute features again instead of \
+                 keeping them. Block-coordinate steps with backtracking hold trials beside them; persistent u is kept for \
+                 the whole set."
+            }
+            @if measured.is_empty() {
+                p { "Not measured: this system does not tell how much memory a process has had." }
+            } @else {
+                (table(&head, &Way::ALL.map(row)))
+            }
+        }
+    }
 }

@@ -8,10 +8,15 @@ mod compare;
 mod denoising;
 mod digits;
 mod experiments;
+mod infinite;
+mod inversion;
 mod job;
+mod kept;
 mod memory;
 mod method;
 mod page;
+mod parallel;
+mod pieces;
 mod relatives;
 
 use super::folder::Folder;
@@ -23,6 +28,7 @@ use anyhow::Result;
 use digits::DigitSet;
 use experiments::Size;
 use job::Job;
+use maud::Markup;
 pub use memory::{Way, measure as measure_memory};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -63,15 +69,33 @@ pub fn run(asked: &Asked) -> Result<()> {
     output::note(format_args!("to do     {} trainings, {threads} at a time", jobs.len()));
     interrupt::listen();
     carry_out(&jobs, &folder.runs(), &data, threads)?;
-    if !jobs.iter().all(Job::is_done) {
+    let more = if jobs.iter().all(Job::is_done) { more(&folder, size, threads)? } else { None };
+    let Some(more) = more else {
         output::note(format_args!("stopped; nothing is lost: the same command resumes {}", root.display()));
         std::process::exit(interrupt::EXIT_CODE);
-    }
-    output::note("measuring memory");
-    let memory = memory::all(&folder, size.memory_depths)?;
-    let page = page::write(&folder, size, &data, &jobs, &memory)?;
+    };
+    let page = page::write(&folder, size, &data, &jobs, &more)?;
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
+}
+
+/// The sections that are no trainings at chosen rates; none after Ctrl-C.
+fn more(folder: &Folder, size: &Size, threads: usize) -> Result<Option<Vec<Markup>>> {
+    output::note("inverting networks");
+    let Some(inversion) = inversion::all(folder, size, threads)? else { return Ok(None) };
+    output::note("training at infinite depth");
+    let Some(infinite) = infinite::all(folder, size, threads)? else { return Ok(None) };
+    output::note("measuring memory");
+    let memory = memory::all(folder, size.memory_depths)?;
+    // Last, for nothing else must run beside it.
+    output::note("timing layers in parallel");
+    let Some(parallel) = parallel::all(folder, size, threads)? else { return Ok(None) };
+    Ok(Some(vec![
+        parallel::section(folder, size, &parallel)?,
+        infinite::section(size, &infinite),
+        inversion::section(folder, size, &inversion)?,
+        memory::section(&memory),
+    ]))
 }
 
 /// Does all that are not done yet, the longest first, until Ctrl-C.

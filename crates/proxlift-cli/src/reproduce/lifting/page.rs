@@ -4,7 +4,7 @@ use super::compare::{Case, Entry, Epoch, Spread, Verdict};
 use super::digits::DigitSet;
 use super::experiments::Size;
 use super::job::Job;
-use super::memory::{Measured, Way};
+use super::pieces::badge;
 use crate::chart::{Axis, Chart, Line, Panel};
 use crate::files::{self, write_json};
 use crate::html::{document, table};
@@ -54,12 +54,17 @@ const EXPERIMENTS: [(&str, &str, &str); 6] = [
     ),
 ];
 
+/// What verdicts on cases are about.
+const LIFTED: &str = "lifting";
+const PLAIN: &str = "back-propagation";
+
+/// Writes the page, with these sections after those of the trainings.
 pub fn write(
     folder: &Folder,
     size: &Size,
     data: &DigitSet,
     jobs: &[Job],
-    memory: &[Measured],
+    more: &[Markup],
 ) -> Result<PathBuf> {
     let cases: Vec<(&str, Vec<Case>)> =
         EXPERIMENTS.iter().map(|(id, ..)| (*id, Case::all(id, jobs))).collect();
@@ -67,12 +72,7 @@ pub fn write(
     write_json(&folder.path("verdicts.json"), &all().map(verdict_json).collect::<Vec<_>>())?;
     write_courses(folder, all())?;
     let seconds: f64 = jobs.iter().filter_map(|job| job.outcome().points.last()).map(|p| p.seconds).sum();
-    let caution = (size.name != "full").then(|| {
-        format!(
-            "The {} version: fewer samples, epochs and rates. The shape of the report, not its figures.",
-            size.name
-        )
-    });
+    let caution = size.caution();
     let mut sections = Vec::new();
     for ((id, title, about), (_, cases)) in EXPERIMENTS.iter().zip(&cases) {
         sections.push(section(folder, caution.as_deref(), (id, title, about), cases)?);
@@ -80,14 +80,15 @@ pub fn write(
     let body = html! {
         p {
             "When does it pay to carry errors back by secants of the activations (lifted Bregman) rather than by tangents \
-             (back-propagation)? Every comparison changes that rule and nothing else: the same network, start, data, order, \
-             optimiser (Adam) and choice of rates. Commit " (machine::COMMIT) "; " (jobs.len()) " trainings, "
+             (back-propagation)? Every comparison of trainings below changes that rule and nothing else: the same network, start, \
+             data, order, optimiser (Adam) and choice of rates. What else lifting allows comes after them: layers in parallel, \
+             infinite depth, inversion. Commit " (machine::COMMIT) "; " (jobs.len()) " trainings, "
             (duration(seconds)) " of one thread."
         }
         @if let Some(caution) = &caution { p.caution { (caution) } }
         (summary(all()))
         @for section in &sections { (section) }
-        (memory_section(memory))
+        @for section in more { (section) }
         section id="setup" {
             h2 { "How it was made" }
             ul {
@@ -101,7 +102,10 @@ pub fn write(
                     "), with the least training loss at the end; of the lifted methods, that with the least training loss \
                      stands against back-propagation. What is scored, digits or pictures that no training saw, chooses nothing."
                 }
-                li { "Times are " (machine::clock()) " of one thread, without evaluation. Machine: " (machine::processor()) "." }
+                li {
+                    "Times are " (machine::clock()) " of one thread, without evaluation, but for those of layers in parallel. \
+                     Machine: " (machine::processor()) ", " (machine::cores()) " cores."
+                }
             }
         }
     };
@@ -110,44 +114,8 @@ pub fn write(
     Ok(path)
 }
 
-/// What each way needs at the depths that were measured.
-fn memory_section(measured: &[Measured]) -> Markup {
-    let mut depths: Vec<usize> = measured.iter().map(|m| m.depth).collect();
-    depths.dedup();
-    let row = |way: Way| {
-        let cells = depths.iter().map(|depth| {
-            let found = measured.iter().find(|m| m.way == way && m.depth == *depth);
-            found.map_or("–".into(), |m| format!("{:.0} MB, {:.2} s", m.megabytes, m.seconds))
-        });
-        std::iter::once(way.label().to_string()).chain(cells).collect::<Vec<_>>()
-    };
-    let head: Vec<String> = depths.iter().map(|depth| format!("{depth} layers")).collect();
-    let head: Vec<&str> = std::iter::once("a step by").chain(head.iter().map(String::as_str)).collect();
-    html! {
-        section id="memory" {
-            h2 { "Memory" }
-            p {
-                "A chain of clipped layers, 256 wide, batches of 1000: 1 MB for the features of a layer. What a process had at \
-                 most beyond its network and data, and the processor time of a step. Anchored lifting needs what \
-                 back-propagation needs, for secants too are taken at v, and both can compute features again instead of \
-                 keeping them. Block-coordinate steps with backtracking hold trials beside them; persistent u is kept for \
-                 the whole set."
-            }
-            @if measured.is_empty() {
-                p { "Not measured: this system does not tell how much memory a process has had." }
-            } @else {
-                (table(&head, &Way::ALL.map(row)))
-            }
-        }
-    }
-}
-
 fn rates(rates: &[f64]) -> String {
     rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn badge(verdict: Verdict) -> Markup {
-    html! { span.badge.(verdict.class()) { (verdict.words()) } }
 }
 
 fn summary<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> Markup {
@@ -163,7 +131,7 @@ fn summary<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> Markup {
             html! { (score(case.back_propagation())) },
             html! { (score(case.best_lifted())) },
             html! { (who) },
-            badge(verdict),
+            badge(verdict, &verdict.words(LIFTED, PLAIN)),
         ]
     };
     let head = ["case", "back-propagation", "lifted", "which", "verdict"];
@@ -216,7 +184,7 @@ fn section(
             h2 { (title) }
             p { (about) }
             @for case in cases {
-                h3 { (case.name) @if let Some(verdict) = case.verdict() { " " (badge(verdict)) } }
+                h3 { (case.name) @if let Some(verdict) = case.verdict() { " " (badge(verdict, &verdict.words(LIFTED, PLAIN))) } }
                 (case_table(case))
             }
             (drawn)

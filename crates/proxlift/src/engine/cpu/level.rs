@@ -6,7 +6,12 @@
 //! A kernel is a function that is never inlined and dispatches inside, so that there is one copy of it for each
 //! instruction set, however many passes call it.
 
+use crate::Result;
 use fearless_simd::{Level, Simd, prelude::*};
+use std::sync::OnceLock;
+
+/// What was chosen.
+static CHOSEN: OnceLock<Level> = OnceLock::new();
 
 /// `$op`, compiled for every instruction set, with `$simd` that of `$level`.
 #[cfg(target_arch = "x86_64")]
@@ -35,8 +40,47 @@ pub(super) use dispatch;
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use fearless_simd::dispatch;
 
+/// The set that was chosen, by [`choose`] or by the environment variable `PROXLIFT_SIMD`; else the best of this machine.
+pub fn chosen() -> Level {
+    *CHOSEN.get_or_init(|| {
+        std::env::var("PROXLIFT_SIMD").ok().and_then(|name| named(&name)).unwrap_or_else(best)
+    })
+}
+
+/// Chooses the instruction set of all engines that are made from now on: `avx512`, `avx2` or `sse2` on x86-64, or
+/// `best`. The same set gives the same bits on every machine that has it.
+/// Fails when this machine has no such set, or an engine was made with another.
+pub fn choose(name: &str) -> Result<()> {
+    let level = named(name);
+    let level = level.ok_or_else(|| {
+        invalid!("the instruction set {name} is not one that this machine has: give {}", names())
+    })?;
+    let now = CHOSEN.get_or_init(|| level);
+    refuse!(format!("{now:?}") != format!("{level:?}") => "another instruction set is already in use");
+    Ok(())
+}
+
+/// The sets that this machine has.
+fn names() -> String {
+    let all = ["avx512", "avx2", "sse2", "best"];
+    all.into_iter().filter(|name| named(name).is_some()).collect::<Vec<_>>().join(", ")
+}
+
+fn named(name: &str) -> Option<Level> {
+    match name {
+        "best" => Some(best()),
+        #[cfg(target_arch = "x86_64")]
+        "avx512" => Level::new().as_avx512().map(Level::Avx512),
+        #[cfg(target_arch = "x86_64")]
+        "avx2" => Level::new().as_avx2().map(Level::Avx2),
+        #[cfg(target_arch = "x86_64")]
+        "sse2" => Level::new().as_sse2().map(Level::Sse2),
+        _ => None,
+    }
+}
+
 /// The best set of this machine that the kernels are compiled for.
-pub fn best() -> Level {
+fn best() -> Level {
     match Level::new() {
         #[cfg(target_arch = "x86_64")]
         Level::Sse4_2(_) => Level::baseline(),

@@ -36,6 +36,7 @@ use epilogue::{Assign, WriteTo};
 use fearless_simd::Level;
 use image_step::ImageStep;
 use inference::Inference;
+pub use level::choose as choose_simd;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
@@ -56,9 +57,9 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// An engine for the instruction set of this machine.
+    /// An engine for the best instruction set of this machine, unless another one was [chosen](super::choose_simd).
     pub fn new() -> Self {
-        Self { level: level::best(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
+        Self { level: level::chosen(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
     }
 
     /// An engine for the least instruction set this build supports: the portable twin of the fast paths.

@@ -25,7 +25,7 @@ fn chains<S: Simd>(simd: S) -> (f32, usize) {
 
 /// GFLOP/s of multiply-adds on all threads of the current pool, the best of `rounds` tries.
 pub fn fma_peak_gflops(rounds: usize) -> f64 {
-    let level = level::best();
+    let level = level::chosen();
     let threads = rayon::current_num_threads();
     let once = || {
         let start = Instant::now();

@@ -1,6 +1,7 @@
 //! JPEG: decoded by `zune-jpeg`, encoded by `jpeg-encoder`.
 
 use super::common::{Header, Source};
+use super::jpeg_scan;
 use super::jpeg_segments::{Segments, with_comments, xmp_segment};
 use super::metadata::{JpegKept, Kept, MOST_EXIF_IN_JPEG, Metadata, Native, Text, Unit};
 use super::{Allowance, Channels, Decoded, Depth, Raster};
@@ -24,6 +25,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     if !ends(&bytes) {
         return Err("the JPEG is truncated: its end marker is missing".into());
     }
+    let is_complete = jpeg_scan::is_complete(&bytes);
     let options =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let segments = Segments::of(&bytes);
@@ -49,7 +51,10 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     };
     let header =
         Header { width: width as u32, height: height as u32, samples, depth: Depth::Eight, metadata };
-    header.raster(allowance, |bytes| decoder.decode_into(bytes).map_err(why))
+    header.raster(allowance, |bytes| {
+        decoder.decode_into(bytes).map_err(why)?;
+        if is_complete { Ok(()) } else { Err("the JPEG is damaged: some of its pixels are missing".into()) }
+    })
 }
 
 /// The decoder fills a truncated JPEG with grey and says nothing, so the end marker is looked for here: after the

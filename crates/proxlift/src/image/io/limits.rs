@@ -26,7 +26,12 @@ pub(super) struct Allowance {
     pub beside: u64,
     /// Whether the picture will be written again, so that what will be stored in another way is announced.
     pub announces: bool,
+    /// Whether it will be written over its own file, so that nothing of it may be left out.
+    pub in_place: bool,
 }
+
+/// The most that profiles, texts and other metadata of a picture may take, decompressed.
+pub(super) const METADATA: usize = 16 << 20;
 
 impl Allowance {
     /// `samples` a pixel, alpha included, of `bytes` each in the file.
@@ -49,6 +54,16 @@ impl Allowance {
                 self.limits.max_bytes
             ));
         }
+        crate::memory::check("a picture of this size", memory)
+            .map_err(|e| format!("{width} x {height} pixels: {e}"))
+    }
+
+    /// Of an animation, only the first frame is read.
+    pub(super) fn first_frame(&self) -> Decoded<()> {
+        if self.in_place {
+            return Err("this is an animation, of which only the first frame would be left: name another file with -o".into());
+        }
+        self.announce("this is an animation; only its first frame is read");
         Ok(())
     }
 

@@ -135,12 +135,14 @@ pub(super) struct TiffKept {
     pub compression: u16,
     pub predictor: u16,
     pub tags: Vec<Entry>,
+    /// Whether colours are stored as their product with alpha.
+    pub premultiplied: bool,
 }
 
 impl Default for TiffKept {
     /// Neither compressed nor predicted.
     fn default() -> Self {
-        Self { compression: 1, predictor: 1, tags: Vec::new() }
+        Self { compression: 1, predictor: 1, tags: Vec::new(), premultiplied: false }
     }
 }
 

@@ -28,13 +28,13 @@
 //! [`write_pages`] writes them. Decoders take a second copy for a while for pictures that have to be turned, TIFF in
 //! planes or with samples of another type, WebP and progressive JPEG.
 
-mod atomic;
 mod bmp_file;
 mod common;
 mod exif;
 mod fits_file;
 mod format;
 mod jpeg_file;
+mod jpeg_scan;
 mod jpeg_segments;
 mod limits;
 mod metadata;
@@ -47,14 +47,14 @@ mod tiff_file;
 mod webp_file;
 
 use super::{Channels, Image};
-use crate::{Error, Result};
+use crate::{Error, Result, storage};
 use limits::Allowance;
 use pages::{Opened, check_writable, encode_to};
 use std::borrow::Cow;
 use std::io::{BufReader, Cursor};
-use std::{fs::File, path::Path};
+use std::path::Path;
 
-pub use atomic::write_atomically;
+pub use crate::storage::write_atomically;
 pub use format::Format;
 pub use limits::Limits;
 pub use metadata::{Metadata, Native, Resolution, Text, Unit};
@@ -107,32 +107,24 @@ type Decoded<T> = std::result::Result<T, String>;
 
 /// Reads an image file with the default [`Limits`]; the header is checked against them before any pixel is decoded.
 pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
-    let allowance = Allowance { limits: Limits::default(), beside: 4, announces: false };
+    let allowance = Allowance { limits: Limits::default(), beside: 4, announces: false, in_place: false };
     Ok(first(path.as_ref(), allowance)?.into_picture())
 }
 
 /// Reads an image file, the samples left in the depth of the file.
 pub fn read_raster(path: impl AsRef<Path>, limits: &Limits) -> Result<Raster> {
-    first(path.as_ref(), Allowance { limits: *limits, beside: 0, announces: false })
+    first(path.as_ref(), Allowance { limits: *limits, beside: 0, announces: false, in_place: false })
 }
 
 fn first(path: &Path, allowance: Allowance) -> Result<Raster> {
-    let source = Box::new(BufReader::new(open(path)?));
+    let source = Box::new(BufReader::new(storage::open(path)?));
     let mut opened = Opened::new(source, allowance).map_err(|reason| Error::file(path, reason))?;
     opened.first().map_err(|reason| Error::file(path, reason))
 }
 
-fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    if file.metadata().map_err(Error::io(path))?.is_dir() {
-        return Err(Error::file(path, "this is a folder, not an image"));
-    }
-    Ok(file)
-}
-
 /// Decodes an image that is already in memory.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture> {
-    let allowance = Allowance { limits: *limits, beside: 4, announces: false };
+    let allowance = Allowance { limits: *limits, beside: 4, announces: false, in_place: false };
     let mut opened = Opened::new(Box::new(Cursor::new(bytes)), allowance).map_err(Error::invalid)?;
     Ok(opened.first().map_err(Error::invalid)?.into_picture())
 }

@@ -1,10 +1,10 @@
 //! Files of several pages, read and written one page at a time: a stack takes no more memory than a page.
 
 use super::common::{Next, Source, Target};
-use super::{Allowance, Decoded, Format, Limits, Raster, format_to_write, open, write_atomically};
+use super::{Allowance, Decoded, Format, Limits, Raster, format_to_write, write_atomically};
 use super::{bmp_file, fits_file, jpeg_file, png_file, pnm_file, tiff_file, webp_file};
 use crate::image::Channels;
-use crate::{Error, Result};
+use crate::{Error, Result, storage};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
@@ -104,7 +104,14 @@ impl Pages {
     /// will be written in another way, such as a palette, is announced.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
-        Self::of(path, Box::new(BufReader::new(open(path)?)), limits)
+        Self::of(path, Box::new(BufReader::new(storage::open(path)?)), limits, false)
+    }
+
+    /// Opens a file that its result will replace. Fails also when something of it would be lost: the frames of an
+    /// animation but the first.
+    pub fn open_in_place(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
+        Self::of(path, Box::new(BufReader::new(storage::open(path)?)), limits, true)
     }
 
     /// Reads a stream to its end, into a temporary file; `name` stands for it in errors.
@@ -113,11 +120,11 @@ impl Pages {
         let mut file = tempfile::tempfile().map_err(Error::io(name))?;
         std::io::copy(stream, &mut file).map_err(Error::io(name))?;
         file.rewind().map_err(Error::io(name))?;
-        Self::of(name, Box::new(BufReader::new(file)), limits)
+        Self::of(name, Box::new(BufReader::new(file)), limits, false)
     }
 
-    fn of(path: &Path, source: Box<dyn Source>, limits: &Limits) -> Result<Self> {
-        let allowance = Allowance { limits: *limits, beside: 0, announces: true };
+    fn of(path: &Path, source: Box<dyn Source>, limits: &Limits, in_place: bool) -> Result<Self> {
+        let allowance = Allowance { limits: *limits, beside: 0, announces: true, in_place };
         let opened = Opened::new(source, allowance).map_err(|reason| Error::file(path, reason))?;
         Ok(Self { path: path.to_path_buf(), opened, next: 0 })
     }
@@ -201,8 +208,11 @@ pub(super) fn encode_to<'a>(
         return Err(format!("{} holds one picture, but there are {count} pages; choose tif", format.name()));
     }
     let mut checked = |index| {
-        let page = next(index)?;
+        let mut page = next(index)?;
         check_writable(format, &page)?;
+        if format != Format::Tiff && page.has_premultiplied_colours() {
+            page.to_mut().divide_by_alpha();
+        }
         if index == 0 {
             format.announce_depth(page.depth());
             page.metadata.announce_lost(format);

@@ -2,6 +2,7 @@
 //! memory.
 
 use super::common::{Header, Source, cut_short};
+use super::limits::METADATA;
 use super::metadata::{Kept, Metadata, Native, PngKept, Resolution, Text, Unit};
 use super::samples::{Sample, Samples};
 use super::{Allowance, Channels, Decoded, Depth, Raster};
@@ -15,7 +16,10 @@ use std::{borrow::Cow, io::Write};
 const CHUNK: usize = 64 << 10;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
-    let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: allowance.bytes() });
+    let mut decoder = Decoder::new_with_limits(reader, Limits { bytes: METADATA });
+    // Beside the metadata, the decoder takes a few rows.
+    let row = 8 * decoder.read_header_info().map_err(why)?.width as usize;
+    decoder.set_limits(Limits { bytes: METADATA.saturating_add(4 * row) });
     // Palettes become colours, and fewer than 8 bits become 8; 16 bits stay.
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(why)?;
@@ -32,7 +36,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
         allowance.announce(&format!("{}-bit samples are written as 8 bits", info.bit_depth as u8));
     }
     if info.animation_control.is_some() {
-        allowance.announce("this is an animation; only its first frame is read");
+        allowance.first_frame()?;
     }
     let (width, height) = info.size();
     let header = Header { width, height, samples: colours.samples(), depth, metadata: metadata(info) };
@@ -56,7 +60,7 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
 /// The keyword of a text that is an XMP packet.
 const XMP: &str = "XML:com.adobe.xmp";
 /// The most that a compressed text may become.
-const MOST_TEXT: usize = 16 << 20;
+const MOST_TEXT: usize = 4 << 20;
 
 fn metadata(info: &Info) -> Metadata {
     let (mut texts, mut xmp) = (Vec::new(), None);

@@ -3,6 +3,7 @@
 //! A [`Picture`] takes four bytes a sample besides; a [`Raster`] gives [`Image`]s of its parts instead, and takes them
 //! back rounded to its depth.
 
+use super::metadata::Kept;
 use super::samples::{Sample, Samples, each, interleaved, plane, turned};
 use super::{Decoded, Depth, Metadata, Picture};
 use crate::image::{Channels, Image};
@@ -182,6 +183,24 @@ impl Raster {
             samples => each!(samples, s => s.into_iter().map(Sample::value).collect()),
         };
         Self { samples: Samples::Float(samples), ..self }
+    }
+
+    /// Whether its colours are stored as their product with alpha.
+    pub(super) fn has_premultiplied_colours(&self) -> bool {
+        self.alpha && matches!(&self.metadata.native.0, Kept::Tiff(kept) if kept.premultiplied)
+    }
+
+    /// Takes alpha out of colours that were multiplied by it, for formats that store them without.
+    pub(super) fn divide_by_alpha(&mut self) {
+        let count = self.samples_per_pixel();
+        each!(&mut self.samples, s => for pixel in s.chunks_exact_mut(count) {
+            if let Some((alpha, colours)) = pixel.split_last_mut() && alpha.value() > 0.0 {
+                colours.iter_mut().for_each(|v| *v = Sample::of(v.value() / alpha.value()));
+            }
+        });
+        if let Kept::Tiff(kept) = &mut self.metadata.native.0 {
+            kept.premultiplied = false;
+        }
     }
 
     /// Multiplies the samples of a float picture, alpha included. Panics when it is none.

@@ -1,16 +1,17 @@
 //! WebP, through the `image-webp` crate; written without loss.
 
 use super::common::{Header, Source, cut_short};
+use super::limits::METADATA;
 use super::{Allowance, Channels, Decoded, Depth, Metadata, Raster};
 use image_webp::{ColorType, DecodingError, WebPDecoder, WebPEncoder};
 use std::io::Write;
 
 pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<Raster> {
     let mut decoder = WebPDecoder::new(reader).map_err(why)?;
-    decoder.set_memory_limit(allowance.bytes());
+    decoder.set_memory_limit(METADATA);
     let (width, height) = decoder.dimensions();
     if decoder.is_animated() {
-        allowance.announce("this is an animation; only its first frame is read");
+        allowance.first_frame()?;
     }
     // Broken metadata is no reason to refuse good pixels.
     let metadata = Metadata {

@@ -46,7 +46,7 @@ impl Buffer {
 pub(super) struct Fused {
     level: Level,
     layers: Vec<Layer>,
-    /// `z` and `u_0..u_{K-1}`; `v_0..v_K`; `d_0..d_K`; what comes back through a map.
+    /// `z`, if it must be padded, and `u_0..u_{K-1}`; `v_0..v_K`; `d_0..d_K`; what comes back through a map.
     u: Buffer,
     v: Buffer,
     d: Buffer,
@@ -68,7 +68,8 @@ impl Fused {
             let whole = inputs.is_multiple_of(PADDING);
             let padded = if whole { 0 } else { outputs * inputs.next_multiple_of(PADDING) };
             layers.push(Layer { inputs, outputs, input: u, output: v, padded: vec![0.0; padded] });
-            u += inputs.next_multiple_of(PADDING);
+            // The input is read where it is, if it can be.
+            u += if whole && layers.len() == 1 { 0 } else { inputs.next_multiple_of(PADDING) };
             v += outputs.next_multiple_of(PADDING);
             most = most.max(inputs);
         }
@@ -87,7 +88,7 @@ impl Fused {
     ) -> &[f64] {
         self.pad(network);
         self.pass(network, rule, batch);
-        self.update(network, moments, update);
+        self.update(network, moments, update, batch.z.data());
         &self.losses
     }
 
@@ -98,6 +99,17 @@ impl Fused {
                 padded[..layer.inputs].copy_from_slice(row);
             }
         }
+    }
+}
+
+impl Fused {
+    /// What layer `k` starts from, in rows of whole vectors, of samples with these `z` and `u`.
+    fn input<'a>(&self, k: usize, z: &'a [f32], u: &'a [f32]) -> ByRows<'a> {
+        let layer = &self.layers[k];
+        if k == 0 && layer.padded.is_empty() {
+            return ByRows { values: z, row: layer.inputs };
+        }
+        ByRows { values: &u[layer.input..], row: self.u.row }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Both sweeps, by samples.
 
 use super::{Fused, PADDING};
-use crate::engine::cpu::dense::{ByRows, Strided, product, product_of_rows};
+use crate::engine::cpu::dense::{Strided, product, product_of_rows, vectorised};
 use crate::lifting::{Batch, Network, Rule};
 use rayon::prelude::*;
 
@@ -46,14 +46,16 @@ impl Fused {
     }
 
     fn forward(&self, network: &Network<f32>, part: &mut Part<'_>) {
-        let inputs = self.layers[0].inputs;
-        for (u, z) in part.u.chunks_exact_mut(self.u.row).zip(part.z.chunks_exact(inputs)) {
-            u[..inputs].copy_from_slice(z);
+        if !self.layers[0].padded.is_empty() {
+            let inputs = self.layers[0].inputs;
+            for (u, z) in part.u.chunks_exact_mut(self.u.row).zip(part.z.chunks_exact(inputs)) {
+                u[..inputs].copy_from_slice(z);
+            }
         }
         for (k, (layer, affine)) in self.layers.iter().zip(network.layers()).enumerate() {
             let parameters = affine.parameters();
             let shape = [part.losses.len(), layer.inputs.next_multiple_of(PADDING), layer.outputs];
-            let u = ByRows { values: &part.u[layer.input..], row: self.u.row };
+            let u = self.input(k, part.z, part.u);
             let (weights, v) = (layer.weights(parameters[0]), (&mut part.v[layer.output..], self.v.row));
             product_of_rows(self.level, shape, u, weights, parameters[1], v);
             if let Some(activation) = network.activations().get(k) {
@@ -74,11 +76,15 @@ impl Fused {
         let rows = part.v.chunks_exact(self.v.row).zip(part.d.chunks_exact_mut(self.d.row));
         for (((v, d), x), loss) in rows.zip(part.x.chunks_exact(outputs)).zip(part.losses.iter_mut()) {
             let (output, d) = (&v[at..][..outputs], &mut d[at..][..outputs]);
-            *loss = network.loss.value(output, x);
-            network.loss.gradient_of_sample(output, x, d);
-            if mu != 1.0 {
-                d.iter_mut().for_each(|d| *d *= mu);
-            }
+            vectorised(
+                self.level,
+                #[inline(always)]
+                || {
+                    *loss = network.loss.value(output, x);
+                    network.loss.gradient_of_sample(output, x, d);
+                    d.iter_mut().for_each(|d| *d *= mu);
+                },
+            );
         }
         for k in (1..=last).rev() {
             let (layer, before) = (&self.layers[k], &self.layers[k - 1]);

@@ -1,7 +1,7 @@
 //! Gradients and the step, by rows of the weights.
 
 use super::Fused;
-use crate::engine::cpu::dense::{ByRows, Strided, Update, Weights, descend};
+use crate::engine::cpu::dense::{Strided, Update, Weights, descend, vectorised};
 use crate::lifting::Network;
 use crate::training::optimiser::Moments;
 use rayon::prelude::*;
@@ -21,7 +21,13 @@ struct Task<'a> {
 
 impl Fused {
     /// Moves all parameters along their gradients.
-    pub(super) fn update(&self, network: &mut Network<f32>, moments: &mut Moments, update: Update) {
+    pub(super) fn update(
+        &self,
+        network: &mut Network<f32>,
+        moments: &mut Moments,
+        update: Update,
+        z: &[f32],
+    ) {
         let mut tasks = Vec::new();
         let count = self.layers.len();
         for (i, (numbers, (mean, square))) in
@@ -43,25 +49,31 @@ impl Fused {
             }));
         }
         tasks.into_par_iter().for_each(|task| match task.first {
-            Some(first) => self.weights(task, first, update),
+            Some(first) => self.weights(task, first, update, z),
             None => self.bias(task, update),
         });
     }
 
-    fn weights(&self, task: Task<'_>, first: usize, update: Update) {
+    fn weights(&self, task: Task<'_>, first: usize, update: Update, z: &[f32]) {
         let (layer, samples) = (&self.layers[task.layer], self.losses.len());
         let Task { numbers: weights, mean, square, .. } = task;
         let d = Strided { values: &self.d.data[layer.output + first..], row: 1, column: self.d.row };
-        let u = ByRows { values: &self.u.data[layer.input..], row: self.u.row };
+        let u = self.input(task.layer, z, &self.u.data);
         descend(self.level, samples, d, u, Weights { weights, mean, square, columns: layer.inputs }, &update);
     }
 
     fn bias(&self, task: Task<'_>, update: Update) {
         let layer = &self.layers[task.layer];
         let mut gradient = vec![0.0; layer.outputs];
-        for d in self.d.data.chunks_exact(self.d.row) {
-            gradient.iter_mut().zip(&d[layer.output..]).for_each(|(sum, d)| *sum += d);
-        }
+        vectorised(
+            self.level,
+            #[inline(always)]
+            || {
+                for d in self.d.data.chunks_exact(self.d.row) {
+                    gradient.iter_mut().zip(&d[layer.output..]).for_each(|(sum, d)| *sum += d);
+                }
+            },
+        );
         update.apply(task.numbers, &gradient, task.mean, task.square);
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! The graph does all that [`Denoiser`](crate::Denoiser) does for a given level: it mirrors the border, adapts the network
 //! to the level, and leaves an image whose level is 0 as it is. The network `G` for the level `sigma_0` becomes the one for
-//! `sigma = s sigma_0` as `z -> s G(z / s)`, so that its thresholds are constants.
+//! `sigma = s sigma_0` as `z -> s G(z / s)`, so that its thresholds are constants. Below `sigma_0` the change of a pixel is
+//! limited, as it is in [`Denoiser`](crate::Denoiser).
 
 mod activation;
 mod graph;
@@ -16,7 +17,7 @@ mod layers;
 mod mirror;
 mod proto;
 
-use super::Model;
+use super::{MOST_CHANGE, Model};
 use crate::{Result, image::noise::check_sigma};
 use graph::Graph;
 use prost::Message;
@@ -116,6 +117,8 @@ fn metadata(model: &Model) -> Vec<StringStringEntryProto> {
 struct Level {
     level: String,
     s: String,
+    /// The level of the training.
+    trained: String,
 }
 
 impl Level {
@@ -127,7 +130,7 @@ impl Level {
         // An image without noise must not become infinite on the way, although it is not used in the end.
         let least = graph.number("least_s", LEAST);
         let s = graph.node("Max", &[&ratio, &least], "s");
-        Self { level, s }
+        Self { level, s, trained }
     }
 
     /// The image at the contrast at which its noise has the level of the training.
@@ -142,6 +145,15 @@ impl Level {
 
     fn restore(&self, graph: &mut Graph, x: &str) {
         let x = graph.node("Mul", &[x, &self.s], "restored");
+        // Below the level of the training, no pixel changes by more than so many times the level.
+        let times = graph.number("most_change", MOST_CHANGE as f32);
+        let most = graph.node("Mul", &[&self.level, &times], "most");
+        let low = graph.node("Sub", &[IMAGE, &most], "lowest");
+        let high = graph.node("Add", &[IMAGE, &most], "highest");
+        let above = graph.node("Max", &[&x, &low], "above");
+        let limited = graph.node("Min", &[&above, &high], "limited");
+        let lower = graph.node("Less", &[&self.level, &self.trained], "lower");
+        let x = graph.node("Where", &[&lower, &limited, &x], "estimate");
         let zero = graph.number("zero", 0.0);
         let noisy = graph.node("Greater", &[&self.level, &zero], "noisy");
         graph.node("Where", &[&noisy, &x, IMAGE], DENOISED);

@@ -57,6 +57,11 @@ pub struct Config {
     pub(super) from: Option<Network<f32>>,
 }
 
+/// The most patches, epochs and the like.
+const MOST_COUNTED: usize = 100_000_000;
+/// The largest patch.
+const MOST_PATCH: usize = 8192;
+
 /// A search for the best rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
@@ -158,6 +163,20 @@ impl Config {
         Ok(Self { name: self.name.clone(), ..config })
     }
 
+    /// About how many bytes a training takes beside its pictures: what all layers of a batch hold, forward and back, the
+    /// order of `count` patches, and persistent `u` for each of them.
+    pub fn memory(&self, count: usize) -> u64 {
+        let Architecture { depth, features, channels, .. } = self.architecture;
+        let side = self.patch as u64 + 2 * self.settings.border.unwrap_or(0) as u64;
+        let plane = 4 * side * side;
+        let layers = (depth * features) as u64 * plane;
+        let batch = self.plan.batch.max(self.plan.last_batch) as u64;
+        let kept = if self.is_persistent() { count as u64 } else { 0 };
+        let values =
+            layers.saturating_mul(2 * batch + kept).saturating_add(8 * channels as u64 * plane * batch);
+        values.saturating_add(48 * self.architecture.parameters() as u64).saturating_add(24 * count as u64)
+    }
+
     /// A short name for all settings but paths and threads: equal names, equal trainings on equal images.
     pub fn fingerprint(&self) -> String {
         let settings =
@@ -206,8 +225,13 @@ impl Config {
             ("grid-epochs", all.grid_epochs),
         ];
         for (name, count) in counts {
-            refuse!(count == Some(0) => "--{name} is 0, but it must be 1 or more");
+            let count = count.unwrap_or(1);
+            refuse!(!(1..=MOST_COUNTED).contains(&count) =>
+                "--{name} is {count}, but it must be between 1 and {MOST_COUNTED}");
         }
+        refuse!(patch > MOST_PATCH => "--patch is {patch}, but it must be at most {MOST_PATCH}");
+        refuse!(i64::try_from(self.seed).is_err() =>
+            "--seed is {}, but it must be at most {}, or config.toml could not hold it", self.seed, i64::MAX);
         for (name, share) in [("momentum", all.momentum), ("beta2", all.beta2)] {
             let share = share.unwrap_or(0.0);
             refuse!(!(0.0..1.0).contains(&share) =>

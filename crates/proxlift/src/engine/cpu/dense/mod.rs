@@ -28,7 +28,16 @@ pub(crate) const PADDING: usize = 16;
 
 /// The instruction set that the kernels use.
 pub(crate) fn level() -> Level {
-    level::best()
+    level::chosen()
+}
+
+/// `f`, compiled for the instruction set: for loops that the compiler vectorises, where all of `f` is inlined.
+#[inline(always)]
+pub(crate) fn vectorised<R>(level: Level, f: impl FnOnce() -> R) -> R {
+    dispatch!(level, simd => {
+        let _ = simd;
+        f()
+    })
 }
 
 /// Columns of a panel.

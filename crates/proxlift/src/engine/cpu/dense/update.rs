@@ -39,7 +39,7 @@ impl Update {
     #[inline(never)]
     pub(crate) fn apply(&self, weights: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32]) {
         let update = *self;
-        dispatch!(level::best(), simd => {
+        dispatch!(level::chosen(), simd => {
             let _ = simd;
             let all = weights.iter_mut().zip(gradient).zip(mean.iter_mut()).zip(square);
             all.for_each(|(((weight, &gradient), mean), square)| *weight -= update.step(gradient, mean, square));

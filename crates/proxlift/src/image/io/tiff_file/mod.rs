@@ -10,15 +10,16 @@ mod write;
 pub(super) use write::encode;
 
 use super::common::{Source, cut_short};
+use super::limits::METADATA;
 use super::{Allowance, Channels, Decoded, Depth, Raster, samples::Samples};
 use ::tiff::TiffError;
 use ::tiff::decoder::{Decoder, Limits as TiffLimits};
-use ::tiff::tags::{ByteOrder, CompressionMethod, Tag};
+use ::tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, Tag};
 use layout::Layout;
 use std::io::{Read, Seek, SeekFrom};
 
 /// The most that the values of all tags of a page may take: descriptions of large stacks have megabytes.
-const TAGS: usize = 64 << 20;
+const TAGS: usize = METADATA;
 
 /// A TIFF file, of which pages are read one at a time.
 pub(super) struct Stack<'a> {
@@ -74,6 +75,13 @@ impl<'a> Stack<'a> {
     /// ImageJ writes stacks of more than 4 GB with one directory only: the number of pages is in the description, and
     /// they follow each other.
     fn find_contiguous(&mut self) -> Decoded<()> {
+        // A length that no description has would make the decoder complain on its own account.
+        let Some(pointer) = self.decoder.ifd_pointer() else { return Ok(()) };
+        let directory = self.decoder.read_directory(IfdPointer(pointer.0)).map_err(why)?;
+        let length = directory.get(Tag::ImageDescription).map_or(0, |entry| entry.count());
+        if length == 0 || length > TAGS as u64 {
+            return Ok(());
+        }
         let Ok(description) = self.decoder.get_tag_ascii_string(Tag::ImageDescription) else { return Ok(()) };
         let images = description.lines().find_map(|line| line.strip_prefix("images=")?.trim().parse().ok());
         let Some(images) = images.filter(|&n: &usize| n > 1 && description.starts_with("ImageJ=")) else {

@@ -5,7 +5,7 @@ use super::super::metadata::{Kept, Metadata, Native, Resolution, TIFF_TEXTS, Tex
 use super::{Source, TAGS, layout::Layout};
 use ::tiff::Directory;
 use ::tiff::decoder::Decoder;
-use ::tiff::tags::{ByteOrder, IfdPointer, Tag, Type, ValueBuffer};
+use ::tiff::tags::{ByteOrder, ExtraSamples, IfdPointer, Tag, Type, ValueBuffer};
 
 pub(super) const XMP: u16 = 700;
 /// Maker and model of a camera, which belong to EXIF elsewhere.
@@ -54,6 +54,7 @@ pub(super) fn metadata(decoder: &mut Decoder<Box<dyn Source + '_>>, layout: &Lay
     let kept = TiffKept {
         compression: short(259).unwrap_or(1),
         predictor: short(317).unwrap_or(1),
+        premultiplied: short(338) == Some(ExtraSamples::AssociatedAlpha.to_u16()),
         tags: all
             .iter()
             .filter(|entry| !is_made_anew(entry.tag) && !CAMERA_NAMES.contains(&entry.tag))

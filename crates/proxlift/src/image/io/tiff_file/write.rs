@@ -105,7 +105,11 @@ fn page<W: Write + Seek, K: TiffKind>(raster: &Raster, encoder: &mut TiffEncoder
     directory.write_tag(Tag::StripOffsets, K::convert_slice(&offsets))?;
     directory.write_tag(Tag::StripByteCounts, K::convert_slice(&counts))?;
     if raster.has_alpha() {
-        directory.write_tag(Tag::ExtraSamples, ExtraSamples::UnassociatedAlpha.to_u16())?;
+        let kind = match raster.has_premultiplied_colours() {
+            true => ExtraSamples::AssociatedAlpha,
+            false => ExtraSamples::UnassociatedAlpha,
+        };
+        directory.write_tag(Tag::ExtraSamples, kind.to_u16())?;
     }
     directory.finish()
 }

@@ -1,0 +1,134 @@
+//! What a run was trained on: names, sizes and checksums of its files, so that it is not resumed on other ones.
+
+use crate::files;
+use proxlift::dataset::images_below;
+use proxlift::{Error, Result, storage, training::Settings};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+/// In the folder of a run.
+const NAME: &str = "data.json";
+
+/// Names that a sentence tells at most.
+const TOLD: usize = 3;
+
+/// The files of each folder: its flag, then names within it.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record(BTreeMap<String, Files>);
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Files {
+    count: usize,
+    /// Over all names and files.
+    crc32: String,
+    files: BTreeMap<String, Facts>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Facts {
+    bytes: u64,
+    crc32: String,
+}
+
+impl Record {
+    /// Of the folders that the settings name; built-in pictures are always the same.
+    pub fn of(settings: &Settings) -> Result<Self> {
+        let folders = [("data", &settings.data), ("noisy", &settings.noisy), ("test", &settings.test)];
+        let folders = folders.into_iter().filter_map(|(flag, folder)| Some((flag, folder.as_ref()?)));
+        folders
+            .map(|(flag, folder)| Ok((flag.to_string(), Files::below(folder)?)))
+            .collect::<Result<_>>()
+            .map(Self)
+    }
+
+    /// Checks it against what the folder of the run has, if it has one; else it is kept there.
+    pub fn check(&self, folder: &Path, accept: bool) -> Result<()> {
+        let path = folder.join(NAME);
+        if path.is_file() {
+            let text = storage::read_text(&path)?;
+            let before: Self = serde_json::from_str(&text).map_err(|e| {
+                Error::file(&path, format!("this file is damaged ({e}): remove it to resume"))
+            })?;
+            match self.differs(&before) {
+                None => return Ok(()),
+                Some(_) if accept => {}
+                Some(difference) => {
+                    let reason = format!(
+                        "the pictures are not those that the run was begun with: {difference}; restore them, or give \
+                         --accept-changed-data"
+                    );
+                    return Err(Error::file(folder, reason));
+                }
+            }
+        }
+        files::write_json(&path, self)
+    }
+
+    fn differs(&self, before: &Self) -> Option<String> {
+        let difference = before.0.iter().find_map(|(flag, before)| match self.0.get(flag) {
+            Some(now) => Some(format!("in --{flag}, {}", now.differs(before)?)),
+            None => Some(format!("--{flag} is missing")),
+        });
+        let added = || self.0.keys().find(|flag| !before.0.contains_key(*flag));
+        difference.or_else(|| Some(format!("--{} is new", added()?)))
+    }
+}
+
+impl Files {
+    fn below(folder: &Path) -> Result<Self> {
+        let facts = |path: &std::path::PathBuf| {
+            let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().replace('\\', "/");
+            Ok((name, Facts::of(path)?))
+        };
+        let files: BTreeMap<String, Facts> =
+            images_below(folder)?.par_iter().map(facts).collect::<Result<_>>()?;
+        let mut all = crc32fast::Hasher::new();
+        files.iter().for_each(|(name, facts)| all.update(format!("{name}\0{}\0", facts.crc32).as_bytes()));
+        Ok(Self { count: files.len(), crc32: format!("{:08x}", all.finalize()), files })
+    }
+
+    fn differs(&self, before: &Self) -> Option<String> {
+        let only = |one: &Self, other: &Self| -> Vec<String> {
+            one.files.keys().filter(|name| !other.files.contains_key(*name)).cloned().collect()
+        };
+        let changed =
+            before.files.iter().filter(|(name, facts)| self.files.get(*name).is_some_and(|f| f != *facts));
+        let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
+        let parts = [("missing", only(before, self)), ("new", only(self, before)), ("changed", changed)];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| told(what, names))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// Such as `3 missing (a.png, b.png, c.png)`.
+fn told(what: &str, names: &[String]) -> String {
+    let more = if names.len() > TOLD { ", .." } else { "" };
+    format!("{} {what} ({}{more})", names.len(), names[..names.len().min(TOLD)].join(", "))
+}
+
+impl Facts {
+    fn of(path: &Path) -> Result<Self> {
+        let mut file = match storage::open(path) {
+            Ok(file) => file,
+            // What cannot be read takes no part in the training, which warns of it.
+            Err(_) => return Ok(Self { bytes: 0, crc32: "unreadable".into() }),
+        };
+        let (mut hasher, mut buffer, mut bytes) = (crc32fast::Hasher::new(), vec![0; 1 << 16], 0);
+        loop {
+            match file.read(&mut buffer).map_err(Error::io(path))? {
+                0 => return Ok(Self { bytes, crc32: format!("{:08x}", hasher.finalize()) }),
+                length => {
+                    hasher.update(&buffer[..length]);
+                    bytes += length as u64;
+                }
+            }
+        }
+    }
+}
