@@ -1,7 +1,8 @@
 //! Products of dense matrices, kept row by row.
 
-use crate::Real;
+use crate::{Real, engine::cpu::dense};
 use rayon::prelude::*;
+use std::any::TypeId;
 
 /// The scales of a plain product, `c <- a b`.
 pub(crate) fn product<T: Real>() -> (T, T) {
@@ -56,7 +57,7 @@ pub(crate) fn multiply<T: Real>((scale, keep): (T, T), a: Matrix<'_, T>, b: Matr
     let part = |(i, c): (usize, &mut [T])| {
         let (shape, a) = ([c.len() / n, b.rows, n], a.at_row(i * rows));
         // SAFETY: these rows of `a`, all of `b`, and the rows of `c` that were cut out, with the strides of the matrices.
-        unsafe { T::gemm(shape, (scale, keep), a, b.at_row(0), (c.as_mut_ptr(), n as isize, 1)) };
+        unsafe { gemm(shape, (scale, keep), a, b.at_row(0), (c.as_mut_ptr(), n as isize, 1)) };
     };
     if c.is_empty() {
         return;
@@ -65,5 +66,27 @@ pub(crate) fn multiply<T: Real>((scale, keep): (T, T), a: Matrix<'_, T>, b: Matr
         part((0, c));
     } else {
         c.par_chunks_mut(rows * n).enumerate().for_each(part);
+    }
+}
+
+/// [`Real::gemm`], by the engine's own kernels where they fit: in single precision, shapes permitting.
+///
+/// # Safety
+/// That of [`Real::gemm`].
+unsafe fn gemm<T: Real>(
+    shape: [usize; 3],
+    scales: (T, T),
+    a: (*const T, isize, isize),
+    b: (*const T, isize, isize),
+    c: (*mut T, isize, isize),
+) {
+    let single = TypeId::of::<T>() == TypeId::of::<f32>() && scales == product();
+    // SAFETY: the caller's promise; the numbers are `f32` where pointers to them become so.
+    unsafe {
+        let done = single
+            && dense::gemm(shape, (a.0.cast(), a.1, a.2), (b.0.cast(), b.1, b.2), (c.0.cast(), c.1, c.2));
+        if !done {
+            T::gemm(shape, scales, a, b, c);
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The scalar, `f32` for work and `f64` for checking, and sums over many of them.
 
-use crate::engine::cpu::dense;
 use num_traits::{Float, NumAssign};
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
@@ -66,11 +65,7 @@ impl Real for f32 {
         c: (*mut Self, isize, isize),
     ) {
         // SAFETY: the caller's promise.
-        unsafe {
-            if scales != (1.0, 0.0) || !dense::gemm(shape, a, b, c) {
-                any_gemm(matrixmultiply::sgemm, shape, scales, a, b, c);
-            }
-        }
+        unsafe { any_gemm(matrixmultiply::sgemm, shape, scales, a, b, c) };
     }
 
     fn of(x: f64) -> Self {

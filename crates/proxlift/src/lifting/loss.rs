@@ -55,15 +55,7 @@ impl Loss {
         rows.for_each(|((out, output), x)| self.gradient_of_sample(output, x, out));
     }
 
-    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
-    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
-        let mut d = output.zeros_like();
-        self.gradient(output, x, &mut d);
-        d.data_mut().iter_mut().for_each(|d| *d *= mu);
-        d
-    }
-
-    /// The same for a sample, with `mu = 1`.
+    /// The same for a sample.
     #[inline(always)]
     pub(super) fn gradient_of_sample<T: Real>(self, output: &[T], x: &[T], out: &mut [T]) {
         let triples = out.iter_mut().zip(output).zip(x);
@@ -78,6 +70,14 @@ impl Loss {
                 out.iter_mut().zip(x).for_each(|(out, &x)| *out -= x);
             }
         }
+    }
+
+    /// `mu (grad h(o) - x)`, for a batch: the error of the last affine map.
+    pub(super) fn error<T: Real>(self, output: &Rows<T>, x: &Rows<T>, mu: T) -> Rows<T> {
+        let mut d = output.zeros_like();
+        self.gradient(output, x, &mut d);
+        d.data_mut().iter_mut().for_each(|d| *d *= mu);
+        d
     }
 
     /// Refuses what no sample should become.
