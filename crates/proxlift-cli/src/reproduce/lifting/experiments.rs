@@ -166,7 +166,8 @@ impl List<'_> {
     fn add_relatives(&mut self, experiment: &'static str, case: &str, task: &Digits) {
         for relative in Relative::ALL {
             for &mu in relative.weights() {
-                let task = Task::Relative(task.clone(), relative);
+                let task = Digits { batch: relative.batch(task), ..task.clone() };
+                let task = Task::Relative(task, relative);
                 let jobs = (0..self.size.seeds)
                     .map(|seed| Job::new(experiment, case, (Lifted(mu), mu), seed, task.clone()));
                 self.jobs.extend(jobs);

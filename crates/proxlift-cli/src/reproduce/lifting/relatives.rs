@@ -1,5 +1,6 @@
 //! The relatives of lifted Bregman, each with the settings that it has here.
 
+use super::digits::Digits;
 use crate::chart::Style;
 use proxlift::Result;
 use proxlift::lifting::{
@@ -61,6 +62,14 @@ impl Relative {
         }
     }
 
+    /// Samples of a batch: methods that solve for whole layers are for large ones.
+    pub fn batch(self, task: &Digits) -> usize {
+        match self {
+            Self::ClosedForm | Self::Admm => task.samples.div_ceil(4).max(task.batch),
+            _ => task.batch,
+        }
+    }
+
     pub fn style(self) -> Style {
         let number = Self::ALL.iter().position(|other| *other == self).unwrap_or(0);
         Style::step(number)
@@ -73,9 +82,9 @@ impl Relative {
         samples: usize,
     ) -> Result<Box<dyn Trainer<f32>>> {
         let options = LbFbOptions { mu: weight, ..LbFbOptions::default() };
-        // Least squares of a batch would forget the others.
+        // Least squares of a batch alone would forget the others.
         let auxiliary = Auxiliary::Persistent;
-        let splitting = Splitting { mu: weight, memory: 0.95, auxiliary, ..Splitting::default() };
+        let splitting = Splitting { mu: weight, memory: 0.9, auxiliary, ..Splitting::default() };
         Ok(match self {
             Self::LbFb => Box::new(LbFb::new(network, options, samples)?),
             Self::LbFbPersistent => {
