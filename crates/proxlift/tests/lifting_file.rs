@@ -92,6 +92,16 @@ fn tampered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], &header, &bytes[8 + length..]].concat()
 }
 
+/// The bytes with the checksum that belongs to them: what is wrong is not damage, but was meant so.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let before = br#""checksum":"crc32:"#;
+    let at = bytes.windows(before.len()).position(|part| part == before).unwrap() + before.len();
+    bytes[at..at + 8].copy_from_slice(b"00000000");
+    let sum = format!("{:08x}", crc32fast::hash(&bytes));
+    bytes[at..at + 8].copy_from_slice(sum.as_bytes());
+    bytes
+}
+
 #[test]
 fn hostile_files_are_refused_in_a_sentence() {
     let all = networks::<f64>();
@@ -116,8 +126,12 @@ fn hostile_files_are_refused_in_a_sentence() {
         (&denoiser, r#"\"kernel\":3"#, r#"\"kernel\":4"#, "do not fit its sizes"),
     ];
     for (bytes, from, to, says) in changes {
-        let error = Network::<f64>::from_bytes(&tampered(bytes, from, to)).err().unwrap().to_string();
+        let said = |bytes: &[u8]| Network::<f64>::from_bytes(bytes).err().unwrap().to_string();
+        let error = said(&sealed(tampered(bytes, from, to)));
         assert!(error.contains(says), "{from} to {to}: {error}");
+        // With its checksum, no change goes that far.
+        let error = said(&tampered(bytes, from, to));
+        assert!(error.contains(says) || error.contains("damaged"), "{from} to {to}: {error}");
     }
     assert!(Network::<f64>::from_bytes(&dense[..dense.len() - 3]).is_err());
     assert!(Network::<f64>::from_bytes(b"nothing").is_err());

@@ -14,8 +14,8 @@
 //!
 //! Back-propagation is the same with `d_k = s_k'(v_k) A_{k+1}* d_{k+1}` at the forward pass.
 
-use super::learned::by_penalty;
 use super::network::After;
+use super::penalty::by_penalty;
 use super::{Affine, Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};

@@ -9,7 +9,7 @@
 //!
 //! After a step they are projected: knots in order, slopes from 0 to 1, so that the activation stays a prox.
 
-use super::{Penalty, Rows, Rule};
+use super::Rows;
 use crate::Real;
 use crate::network::Activation;
 use crate::prox::{PiecewiseGradient, PiecewiseLinear};
@@ -27,36 +27,8 @@ pub(super) fn project<T: Real>(s: &mut Activation<T>) {
     }
 }
 
-/// The gradient of a penalty by the activation, summed over the batch; no blocks if it does not learn.
-pub(super) fn by_penalty<T: Real>(
-    s: &Activation<T>,
-    penalty: Penalty,
-    u: &Rows<T>,
-    v: &Rows<T>,
-) -> Vec<Vec<T>> {
-    summed(s, v, u, |functions, j, v, u, gradient| match penalty {
-        Penalty::Bregman => {
-            functions.add_gradient(j, v, T::of(functions.inverse(j, u.to_double())), gradient);
-        }
-        Penalty::Quadratic => functions.add_derivative(j, v, functions.at(j, v) - u, gradient),
-    })
-}
-
-/// The same for a rule, from what comes `back` to `u = s(v)`.
-pub(super) fn by_rule<T: Real>(s: &Activation<T>, rule: Rule<T>, v: &Rows<T>, back: &Rows<T>) -> Vec<Vec<T>> {
-    let mut blocks = summed(s, v, back, |functions, j, v, back, gradient| match rule {
-        Rule::Backprop | Rule::StraightThrough => functions.add_derivative(j, v, back, gradient),
-        Rule::Lifted { .. } => functions.add_gradient(j, v, v - back, gradient),
-        Rule::Centred { .. } => functions.add_gradient(j, v + back, v - back, gradient),
-    });
-    if let Rule::Centred { .. } = rule {
-        blocks.iter_mut().flatten().for_each(|g| *g *= T::of(0.5));
-    }
-    blocks
-}
-
-/// What `add` makes of all numbers of two batches, sample after sample.
-fn summed<T: Real>(
+/// What `add` makes of all numbers of two batches, sample after sample, as blocks of the activation; none if it does not learn.
+pub(super) fn summed<T: Real>(
     s: &Activation<T>,
     v: &Rows<T>,
     other: &Rows<T>,

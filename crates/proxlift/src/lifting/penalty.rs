@@ -10,6 +10,7 @@
 //! `s` in its gradient, as back-propagation does.
 
 use super::Rows;
+use super::learned::summed;
 use super::network::{activate, slope};
 use crate::network::Activation;
 use crate::{Real, named::named};
@@ -68,4 +69,19 @@ impl Penalty {
             s.prox().prox_in_place(gamma, u);
         }
     }
+}
+
+/// The gradient of a penalty by the activation, summed over the batch; no blocks if it does not learn.
+pub(super) fn by_penalty<T: Real>(
+    s: &Activation<T>,
+    penalty: Penalty,
+    u: &Rows<T>,
+    v: &Rows<T>,
+) -> Vec<Vec<T>> {
+    summed(s, v, u, |functions, j, v, u, gradient| match penalty {
+        Penalty::Bregman => {
+            functions.add_gradient(j, v, T::of(functions.inverse(j, u.to_double())), gradient);
+        }
+        Penalty::Quadratic => functions.add_derivative(j, v, functions.at(j, v) - u, gradient),
+    })
 }

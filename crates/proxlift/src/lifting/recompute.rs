@@ -3,8 +3,7 @@
 //! A. Griewank, A. Walther, "Algorithm 799: revolve", 2000; T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training deep nets with
 //! sublinear memory cost", 2016.
 
-use super::learned::by_rule;
-use super::rules::{Gradients, Rule, through};
+use super::rules::{Gradients, Rule, by_rule, through};
 use super::{Network, Pass, Rows};
 use crate::{Real, Result};
 

@@ -14,7 +14,7 @@
 //!
 //! R. Hoier, D. Staudt, C. Zach, "Dual propagation: accelerating contrastive Hebbian learning with dyadic neurons", 2023.
 
-use super::learned::by_rule;
+use super::learned::summed;
 use super::{Network, Rows};
 use crate::network::Activation;
 use crate::prox::Prox;
@@ -124,4 +124,17 @@ pub(super) fn through<T: Real>(
     let rows = d.par_rows_mut().zip(back.par_rows_mut()).zip(values);
     rows.for_each(|((d, back), values)| rule.through(prox, values, back, d));
     d
+}
+
+/// The gradient of an activation that learns, from what comes `back` to `u = s(v)`.
+pub(super) fn by_rule<T: Real>(s: &Activation<T>, rule: Rule<T>, v: &Rows<T>, back: &Rows<T>) -> Vec<Vec<T>> {
+    let mut blocks = summed(s, v, back, |functions, j, v, back, gradient| match rule {
+        Rule::Backprop | Rule::StraightThrough => functions.add_derivative(j, v, back, gradient),
+        Rule::Lifted { .. } => functions.add_gradient(j, v, v - back, gradient),
+        Rule::Centred { .. } => functions.add_gradient(j, v + back, v - back, gradient),
+    });
+    if let Rule::Centred { .. } = rule {
+        blocks.iter_mut().flatten().for_each(|g| *g *= T::of(0.5));
+    }
+    blocks
 }

@@ -65,9 +65,9 @@ fn each_metric_lowers_the_loss_further_than_the_one_before() {
             assert!(left < most, "{rule:?}, {metric}: {left} of the loss is left");
         }
         assert!(runs.windows(2).all(|pair| pair[1].1[39] < pair[0].1[39]), "{runs:?}");
-        // The Kronecker metric gets its basis at step 20, and is the diagonal one until then.
+        // The Kronecker metric gets its basis at step 20, and is the diagonal one until then, but for rounding.
         let (diagonal, kronecker) = (&runs[1].1, &runs[2].1);
-        assert_eq!(diagonal[..20], kronecker[..20]);
+        assert!(diagonal[..20].iter().zip(&kronecker[..20]).all(|(a, b)| (a / b - 1.0).abs() < 1e-6));
         assert!(kronecker[25..].iter().zip(&diagonal[25..]).all(|(basis, none)| basis < none));
     }
 }
