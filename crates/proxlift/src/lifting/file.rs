@@ -8,6 +8,7 @@
 //! | metadata `activations` | those between them, in JSON, with their numbers |
 //! | tensors `layer_k_i` | block `i` of the parameters of layer `k`, F32 or F64 |
 
+use super::maps::with_parameters;
 use super::{Kind, Loss, Network};
 use crate::image::io::write_atomically;
 use crate::model::tensors::{Header, Metadata, Numbers, doubles, singles, write_tensors};
@@ -60,8 +61,8 @@ impl<T: Real> Network<T> {
     pub fn cast<U: Real>(&self) -> Result<Network<U>> {
         let cast = |block: &[T]| block.iter().map(|w| U::of(w.to_double())).collect();
         let layers = self.kinds()?.into_iter().zip(self.layers());
-        let layers =
-            layers.map(|(kind, layer)| kind.with(layer.parameters().into_iter().map(cast).collect()));
+        let layers = layers
+            .map(|(kind, layer)| with_parameters(kind, layer.parameters().into_iter().map(cast).collect()));
         let activations = self.activations().iter().map(Activation::cast).collect();
         Network::assemble(layers.collect::<Result<_>>()?, activations, self.loss)
     }
@@ -118,7 +119,7 @@ impl<T: Real> Network<T> {
             let views = (0..).map_while(|i| tensors.tensor(&format!("layer_{k}_{i}")).ok());
             let blocks = views.map(|view| numbers(&view)).collect::<Result<Vec<Vec<T>>>>()?;
             taken += blocks.len();
-            kind.with(blocks).map_err(|e| invalid!("layer {k} cannot be read: {e}"))
+            with_parameters(kind, blocks).map_err(|e| invalid!("layer {k} cannot be read: {e}"))
         });
         let layers = layers.collect::<Result<Vec<_>>>()?;
         refuse!(tensors.len() != taken => "the network holds {} tensors, but its layers have {taken}", tensors.len());

@@ -7,7 +7,7 @@
 mod pass;
 mod update;
 
-use super::{Batch, Network, Rule};
+use super::{Network, Rows, Rule};
 use crate::engine::cpu::dense::{self, ByRows, PADDING};
 use crate::training::optimiser::Moments;
 use fearless_simd::Level;
@@ -82,13 +82,13 @@ impl Fused {
         &mut self,
         network: &mut Network<f32>,
         rule: Rule<f32>,
-        batch: Batch<'_, f32>,
+        (z, x): (&Rows<f32>, &Rows<f32>),
         moments: &mut Moments,
         update: dense::Update,
     ) -> &[f64] {
         self.pad(network);
-        self.pass(network, rule, batch);
-        self.update(network, moments, update, batch.z.data());
+        self.pass(network, rule, z, x);
+        self.update(network, moments, update, z.data());
         &self.losses
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Fused, PADDING};
 use crate::engine::cpu::dense::{Strided, product, product_of_rows, vectorised};
-use crate::lifting::{Batch, Network, Rule};
+use crate::lifting::{Network, Rows, Rule};
 use rayon::prelude::*;
 
 /// The samples of a thread.
@@ -18,8 +18,8 @@ struct Part<'a> {
 
 impl Fused {
     /// The forward sweep, the losses, and the errors `d` of all affine maps.
-    pub(super) fn pass(&mut self, network: &Network<f32>, rule: Rule<f32>, batch: Batch<'_, f32>) {
-        let samples = batch.z.samples();
+    pub(super) fn pass(&mut self, network: &Network<f32>, rule: Rule<f32>, z: &Rows<f32>, x: &Rows<f32>) {
+        let samples = z.samples();
         for buffer in [&mut self.u, &mut self.v, &mut self.d, &mut self.back] {
             buffer.resize(samples);
         }
@@ -29,8 +29,8 @@ impl Fused {
             .map(|buffer| std::mem::take(&mut buffer.data));
         let mut losses = std::mem::take(&mut self.losses);
         let chunks = (
-            batch.z.data().par_chunks(each * batch.z.width()),
-            batch.x.data().par_chunks(each * batch.x.width()),
+            z.data().par_chunks(each * z.width()),
+            x.data().par_chunks(each * x.width()),
             u.par_chunks_mut(each * self.u.row),
             v.par_chunks_mut(each * self.v.row),
             d.par_chunks_mut(each * self.d.row),

@@ -1,6 +1,5 @@
 //! Affine maps by their sizes: what a file says of a layer beside its numbers.
 
-use super::{Affine, Convolutional, Dense, DualStep, Synthesis};
 use crate::operator::Filters;
 use crate::{Real, Result};
 use serde::{Deserialize, Serialize};
@@ -9,14 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "map", rename_all = "kebab-case")]
 pub enum Kind {
-    /// [`Dense`].
+    /// A full matrix.
     Dense {
         /// Columns of the matrix.
         inputs: usize,
         /// Its rows.
         outputs: usize,
     },
-    /// [`Convolutional`].
+    /// A convolution.
     Convolution {
         /// The filters.
         filters: Shape,
@@ -27,7 +26,7 @@ pub enum Kind {
         /// Zeros around the input.
         padding: usize,
     },
-    /// [`DualStep`].
+    /// A layer of the denoiser.
     DualStep {
         /// The filters.
         filters: Shape,
@@ -38,7 +37,7 @@ pub enum Kind {
         /// Whether it starts from the image.
         first: bool,
     },
-    /// [`Synthesis`].
+    /// The estimate of the denoiser.
     Synthesis {
         /// The filters.
         filters: Shape,
@@ -64,7 +63,7 @@ impl Shape {
         within(&[self.features, self.channels, self.kernel, self.kernel])
     }
 
-    fn filled<T: Real>(&self, weights: Vec<T>) -> Result<Filters<T>> {
+    pub(super) fn filled<T: Real>(&self, weights: Vec<T>) -> Result<Filters<T>> {
         Filters::new(self.features, self.channels, self.kernel, weights)
     }
 }
@@ -82,7 +81,7 @@ fn within(sizes: &[usize]) -> Result<usize> {
 
 impl Kind {
     /// Numbers of each block of parameters. Fails when a size is out of range.
-    fn blocks(&self) -> Result<Vec<usize>> {
+    pub(super) fn blocks(&self) -> Result<Vec<usize>> {
         Ok(match *self {
             Self::Dense { inputs, outputs } => vec![within(&[inputs, outputs])?, outputs],
             Self::Convolution { filters, size: (height, width), padding, stride } => {
@@ -99,28 +98,6 @@ impl Kind {
                 within(&[filters.features.max(filters.channels), height, width])?;
                 vec![filters.numbers()?]
             }
-        })
-    }
-
-    /// The map with these blocks of parameters. Fails when they do not fit it, or a size is out of range.
-    pub(in crate::lifting) fn with<T: Real>(self, mut blocks: Vec<Vec<T>>) -> Result<Box<dyn Affine<T>>> {
-        let lengths = self.blocks()?;
-        refuse!(!blocks.iter().map(Vec::len).eq(lengths) => "the numbers of a layer do not fit its sizes");
-        refuse!(blocks.iter().flatten().any(|w| !w.is_finite()) => "a layer holds a number that is not finite");
-        let last = blocks.pop().unwrap_or_default();
-        let before = blocks.pop().unwrap_or_default();
-        Ok(match self {
-            Self::Dense { inputs, .. } => Box::new(Dense::new(inputs, before, last)?),
-            Self::Convolution { filters, size, stride, padding } => {
-                Box::new(Convolutional::strided(filters.filled(before)?, last, size, stride, padding)?)
-            }
-            Self::DualStep { filters, size, tau, first: true } => {
-                Box::new(DualStep::first(filters.filled(before)?, filters.filled(last)?, T::of(tau), size)?)
-            }
-            Self::DualStep { filters, size, tau, first: false } => {
-                Box::new(DualStep::new(filters.filled(last)?, T::of(tau), size)?)
-            }
-            Self::Synthesis { filters, size } => Box::new(Synthesis::new(filters.filled(last)?, size)?),
         })
     }
 }

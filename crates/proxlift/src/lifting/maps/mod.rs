@@ -10,6 +10,7 @@
 //!
 //! A map of your own is a type with the trait [`Affine`].
 
+mod assemble;
 mod convolution;
 mod dense;
 mod dual_step;
@@ -17,6 +18,7 @@ mod imprecise;
 mod init;
 mod kind;
 
+pub(super) use assemble::with_parameters;
 pub use convolution::Convolutional;
 pub use dense::Dense;
 pub use dual_step::{DualStep, Synthesis};

@@ -12,20 +12,10 @@
 //! ends, `-rho y_k` is back-propagation's error of layer `k`, and `-gamma w_k` what it passes down to it. The first iteration is
 //! that of [`ClosedForm`]. The method is for whole sets; for mini-batches, give [`Splitting::memory`].
 
-use super::{Batch, ClosedForm, Splitting, Step, Trainer};
+use super::{Batch, ClosedForm, Multipliers, Splitting, Step, Trainer};
 use crate::lifting::Network;
 use crate::training::Auxiliary;
-use crate::{Real, Result, named::named};
-
-named! {
-    /// Which constraints have multipliers.
-    pub enum Multipliers ("choice of multipliers") {
-        /// That of the output, as in Taylor et al. 2016.
-        Output = "output",
-        /// All.
-        All = "all",
-    }
-}
+use crate::{Real, Result};
 
 /// The trainer.
 pub struct Admm<T>(ClosedForm<T>);

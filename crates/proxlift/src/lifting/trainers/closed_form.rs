@@ -8,8 +8,8 @@
 
 use super::cholesky::Normal;
 use super::kept::Kept;
-use super::splitting::{Split, Splitting};
-use super::{Batch, Multipliers, Step, Trainer};
+use super::splitting::{Multipliers, Split, Splitting};
+use super::{Batch, Step, Trainer};
 use crate::lifting::Network;
 use crate::{Real, Result};
 

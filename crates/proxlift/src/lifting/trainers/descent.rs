@@ -92,7 +92,7 @@ impl Trainer<f32> for GradientDescent {
         let scale = (1.0 / (f64::from(self.rule.loss_weight()) * count)) as f32;
         let moments = &mut self.steps.moments;
         let update = moments.next(scale, rate, betas);
-        let losses = fused.step(network, self.rule, batch, moments, update);
+        let losses = fused.step(network, self.rule, (batch.z, batch.x), moments, update);
         Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
     }
 }

@@ -12,13 +12,13 @@ mod lbfb;
 mod pieces;
 mod splitting;
 
-pub use admm::{Admm, Multipliers};
+pub use admm::Admm;
 pub use closed_form::ClosedForm;
 pub use contrastive::{Contrastive, ContrastiveOptions, contrast};
 pub use descent::GradientDescent;
 pub use fenchel::{Fenchel, FenchelOptions};
 pub use lbfb::{LbFb, LbFbOptions};
-pub use splitting::{Split, Splitting};
+pub use splitting::{Multipliers, Split, Splitting};
 
 use super::{Network, Rows};
 use crate::Result;

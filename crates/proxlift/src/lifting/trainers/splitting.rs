@@ -24,8 +24,18 @@ use crate::network::Activation;
 use crate::prox::{Identity, Sigmoid, Softmax};
 use crate::real::norm_squared;
 use crate::training::Auxiliary;
-use crate::{Real, Result};
+use crate::{Real, Result, named::named};
 use rayon::prelude::*;
+
+named! {
+    /// Which constraints have multipliers.
+    pub enum Multipliers ("choice of multipliers") {
+        /// That of the output, as in Taylor et al. 2016.
+        Output = "output",
+        /// All.
+        All = "all",
+    }
+}
 
 /// The settings that all methods with this splitting share.
 #[derive(Clone, Copy, Debug, PartialEq)]
