@@ -14,7 +14,6 @@ all beside it.
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,12 +27,11 @@ except ImportError as error:
     print(f"error: {error}; install the packages of peers/requirements.txt", file=sys.stderr)
     sys.exit(2)
 
-from pytorch import Failure, TimeUp, time_box
+from pytorch import TOLERANCE, Failure, TimeUp, assert_equal, call, time_box
 
 WIDTHS = (784, 256, 64, 256, 784)
 LAYERS, BATCH, MU = len(WIDTHS) - 1, 100, 0.1
 RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
-TOLERANCE = 1e-4
 FINALISTS = 2
 OURS = {"backprop": "back-propagation, Adam", "lifted": "lifted, Adam", "lbfb": "LB-FB"}
 
@@ -121,13 +119,6 @@ def compare(tensors):
     return table
 
 
-def assert_equal(table):
-    for name, gaps in table.items():
-        for label, gap in gaps.items():
-            if not gap <= TOLERANCE:
-                raise Failure(f"{name} differs from PyTorch's {label} result by {gap:.1e}, more than {TOLERANCE:.0e}")
-
-
 # --- Time ----------------------------------------------------------------------------------------------------------
 
 
@@ -204,17 +195,7 @@ def variants_of(tensors, arguments, say):
 
 
 def run_proxlift(arguments, *extra):
-    command = [arguments.proxlift, "bench", "--autoencoder", "--threads", str(arguments.threads), *extra]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    except OSError as error:
-        raise Failure(f"cannot run {arguments.proxlift} ({error.strerror}): run cargo build --release first") from error
-    except subprocess.TimeoutExpired as error:
-        raise Failure(f"{' '.join(command)} took more than 600 s") from error
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise Failure(f"{' '.join(command)} ended with code {done.returncode}: {reason}")
-    return done.stdout
+    return call([arguments.proxlift, "bench", "--autoencoder", "--threads", str(arguments.threads), *extra])
 
 
 def bench_proxlift(arguments):

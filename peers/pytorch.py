@@ -330,18 +330,22 @@ def measure_variants(problem, arguments, say):
     return variants, skipped
 
 
-def run_proxlift(arguments, *extra):
-    command = [arguments.proxlift, "bench", *shlex.split(arguments.proxlift_arguments), *extra]
+def call(command):
+    """What a program prints; a sentence if it cannot be run, takes too long or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     except OSError as error:
-        raise Failure(f"cannot run {arguments.proxlift} ({error.strerror}): run cargo build --release first") from error
+        raise Failure(f"cannot run {command[0]} ({error.strerror}): run cargo build --release first") from error
     except subprocess.TimeoutExpired as error:
         raise Failure(f"{shlex.join(command)} took more than 600 s") from error
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Failure(f"{shlex.join(command)} ended with code {done.returncode}: {reason}")
     return done.stdout
+
+
+def run_proxlift(arguments, *extra):
+    return call([arguments.proxlift, "bench", *shlex.split(arguments.proxlift_arguments), *extra])
 
 
 def bench_proxlift(arguments):

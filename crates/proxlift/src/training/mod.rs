@@ -31,7 +31,7 @@ pub use rate_search::{Trial, best_trial, search_rates};
 pub use session::{Ended, Session};
 pub use setup::{
     Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Secant, Setting, Settings, Start,
-    StepRule,
+    StepRule, fingerprint,
 };
 pub use trainer::{Batch, Report, Snapshot, Trainer};
 pub use validation::{Validation, ValidationScores};

@@ -5,7 +5,8 @@ use super::method::Method;
 use super::point::Point;
 use super::{denoising, digits::Digits, relatives::Relative};
 use crate::files::{read_json, write_json};
-use proxlift::{Error, Result, training::Settings};
+use proxlift::training::{Settings, fingerprint};
+use proxlift::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -74,11 +75,10 @@ impl Job {
         format!("{}-{case}-{who}-rate-{:e}-seed-{}", self.experiment, self.rate, self.seed)
     }
 
-    /// Settings in a word (FNV-1a).
+    /// Settings in a word.
     fn fingerprint(&self, data: &str) -> String {
         let text = format!("{data} {:?} {} {} {:?}", self.method, self.rate, self.seed, self.task);
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+        fingerprint(&text)
     }
 
     fn path(&self, runs: &Path, data: &str) -> PathBuf {

@@ -182,9 +182,7 @@ impl Config {
         let settings =
             Settings { data: None, noisy: None, test: None, threads: None, ..self.settings.clone() };
         let text = serde_json::Value::Object(settings.to_map()).to_string();
-        // FNV-1a: not to be relied on against malice, but the same everywhere and for ever.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+        fingerprint(&text)
     }
 
     fn check(&self) -> Result<()> {
@@ -257,6 +255,12 @@ impl Config {
         refuse!(*epochs > most => "--grid-epochs is {epochs}, but the training has only {most} epochs");
         Ok(())
     }
+}
+
+/// A text in a word, by FNV-1a: not to be relied on against malice, but the same everywhere and for ever.
+pub fn fingerprint(text: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

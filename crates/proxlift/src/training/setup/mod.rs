@@ -14,6 +14,6 @@ mod settings;
 mod start;
 
 pub use choices::{Algorithm, FilterConstraint, Preset, Secant, Start, StepRule};
-pub use config::{Config, Grid};
+pub use config::{Config, Grid, fingerprint};
 pub use method::Method;
 pub use settings::{Kind, Setting, Settings};
