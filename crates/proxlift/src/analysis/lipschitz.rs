@@ -16,7 +16,7 @@
 //! network. It supposes that every layer meets its worst input, which all cannot at once: the constant at an image,
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
-use crate::network::{LayerMemory, Network};
+use crate::network::{Architecture, LayerMemory, Network};
 use crate::{Real, Result, operator::convolution_norm_bound};
 use rayon::prelude::*;
 
@@ -61,6 +61,18 @@ impl LipschitzBound {
             (before, u, image) = (u, slope * v, next);
         }
         Ok(Self { norms, steps, bound: image })
+    }
+
+    /// About how many operations [`of`](Self::of) takes for a network of these sizes.
+    pub fn operations(sizes: &Architecture) -> f64 {
+        let frequencies = (FREQUENCIES * FREQUENCIES / 2) as f64;
+        let Architecture { depth, features, kernel, channels } = *sizes;
+        let (planes, order) = ((features * channels) as f64, channels as f64);
+        // Along rows, along columns, the product of the symbol with itself, and powers of that in colour.
+        let rows = planes * (kernel * kernel) as f64 * FREQUENCIES as f64;
+        let powers = if channels > 1 { 330.0 * order.powi(3) } else { 0.0 };
+        let each = planes * 8.0 * kernel as f64 + planes * 8.0 * order + powers;
+        (depth + 1) as f64 * (rows + frequencies * each)
     }
 
     /// Whether `||I - tau_k L_k L_k*|| <= 1` in every layer.
