@@ -47,6 +47,8 @@ pub struct Arguments {
 
 /// The pictures that the Jacobian is measured at: how many at most, and the side of their centre crops.
 const MEASURED: (usize, usize) = (12, 96);
+/// Operations that take as long as to keep a number, and to find it again.
+const KEPT: usize = 40;
 /// The least side, for networks however large.
 const LEAST_SIDE: usize = 8;
 /// What a forward pass over one of them may cost in floating-point operations: larger networks get smaller pictures.
@@ -92,10 +94,11 @@ impl Measured {
     fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Option<Self>> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
         let channels = if sizes.channels == 1 { Channels::Grey } else { Channels::Rgb };
-        let affordable = (MOST_WORK / sizes.forward_flops().max(1)).isqrt();
-        let side = affordable.clamp(LEAST_SIDE, MEASURED.1);
+        // A feature of a layer, which is kept, costs as much as some operations.
+        let work = sizes.forward_flops() + KEPT * sizes.depth * sizes.features;
+        let side = (MOST_WORK / work.max(1)).isqrt().clamp(LEAST_SIDE, MEASURED.1);
         // Around small pictures the zeros that a kernel reads count too.
-        let work = sizes.forward_flops() * (side + sizes.kernel - 1).pow(2);
+        let work = work * (side + sizes.kernel - 1).pow(2);
         let count = MEASURED.0.min(MOST_WORK_IN_ALL / work.max(1));
         if count == 0 {
             return Ok(None);
