@@ -86,7 +86,7 @@ struct Measured {
 impl Measured {
     fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Self> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
-        let channels = if sizes.channels == 1 { Channels::Grey } else { Channels::Rgb };
+        let channels = if sizes.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         let pictures = images(folder, channels, MEASURED.0)?;
         let affordable = (MOST_WORK / sizes.forward_flops().max(1)).isqrt();
         let side = affordable.clamp(LEAST_SIDE, MEASURED.1);

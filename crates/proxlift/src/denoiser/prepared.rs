@@ -7,7 +7,7 @@ use super::pixels::{BAND, Pixels};
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::model::BuiltIn;
-use crate::{Error, Result, field::Field, image::Image, image::io::Raster, network::Network};
+use crate::{Error, Result, field::Field, field::phases::{apart, together}, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
@@ -189,8 +189,9 @@ impl<'a> Pass<'a> {
         most: Option<f32>,
         size: (usize, usize),
     ) -> Self {
-        let border = 2 * network.border;
-        let tiles = engine.tiles(network.architecture(), size.0 + border, size.1 + border);
+        let (border, stride) = (2 * network.border, network.architecture().stride());
+        let [height, width] = [size.0, size.1].map(|side| side.div_ceil(stride) + border);
+        let tiles = engine.tiles(network.architecture(), height, width);
         Self { engine, network, most, stabiliser: None, size, tiles, clip: false }
     }
 
@@ -212,7 +213,7 @@ impl<'a> Pass<'a> {
         // The rows above are needed as they were by the tiles below them, which see no further than one row of tiles.
         let mut above: Option<(usize, Raster)> = None;
         for rows in &self.tiles.rows {
-            let wanted = Span::new(rows, self.size.0, self.network.border).wanted;
+            let wanted = self.spans(rows, rows).0.wanted;
             let mut result = raster.rows(wanted.clone());
             for columns in &self.tiles.columns {
                 let (rows, columns) = self.spans(rows, columns);
@@ -236,8 +237,10 @@ impl<'a> Pass<'a> {
     }
 
     pub fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
-        let border = self.network.border;
-        (Span::new(rows, self.size.0, border), Span::new(columns, self.size.1, border))
+        let stride = self.network.architecture().stride();
+        let border = stride * self.network.border;
+        let span = |cut: &Cut, length| Span::new(&cut.times(stride), length, border);
+        (span(rows, self.size.0), span(columns, self.size.1))
     }
 
     /// The pixels that a tile wants, denoised. A network for grey pictures takes the channels of a colour picture as so
@@ -247,16 +250,24 @@ impl<'a> Pass<'a> {
         let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
         let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
         let noisy = forward(self.stabiliser, noisy);
-        let grid = architecture.grid(noisy.height(), noisy.width())?;
-        let samples = noisy.channels() / architecture.channels;
-        let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
+        let stride = architecture.stride();
+        let size = (noisy.height(), noisy.width());
+        let grid = architecture.grid(size.0 / stride, size.1 / stride)?;
+        let samples = noisy.channels() / architecture.colours();
+        let z = Field::from_planar(samples, architecture.channels, grid, &apart(noisy.data(), size, stride))?;
         drop(noisy);
         let mut output = Field::zeros(samples, architecture.channels, grid);
         let wanted = (rows.inside(), columns.inside());
-        self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
-        let mut data = output.crop(wanted.0.clone(), wanted.1.clone());
+        let phases = |range: &Range<usize>| range.start / stride..range.end.div_ceil(stride);
+        let inner = (phases(&wanted.0), phases(&wanted.1));
+        self.engine.denoise_tile(self.network, &z, inner.clone(), &mut output);
+        let picture_of = |field: &Field<f32>| {
+            let planes = field.crop(inner.0.clone(), inner.1.clone());
+            together(&planes, (inner.0.len(), inner.1.len()), stride, (wanted.0.len(), wanted.1.len()))
+        };
+        let mut data = picture_of(&output);
         if let Some(most) = self.most {
-            limit(most, &z.crop(wanted.0, wanted.1), &mut data);
+            limit(most, &picture_of(&z), &mut data);
         }
         let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
         finished(self.stabiliser, tile, self.clip)

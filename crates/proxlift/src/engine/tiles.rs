@@ -27,6 +27,15 @@ pub struct Cut {
     pub around: Range<usize>,
 }
 
+impl Cut {
+    /// The same rows or columns, so many times finer.
+    #[must_use]
+    pub fn times(&self, factor: usize) -> Self {
+        let finer = |range: &Range<usize>| range.start * factor..range.end * factor;
+        Self { wanted: finer(&self.wanted), around: finer(&self.around) }
+    }
+}
+
 /// An image cut into tiles, a rectangle of rows and columns each.
 ///
 /// ```

@@ -11,13 +11,14 @@ pub struct Architecture {
     pub features: usize,
     /// `k`, the side of the square kernels.
     pub kernel: usize,
-    /// `C`, the channels of the images: 1 or 3.
+    /// The planes that a layer sees: the channels of the images, 1 or 3, times the [phases](crate::field::phases) that
+    /// they are taken apart into, 4 for convolutions of stride 2.
     pub channels: usize,
 }
 
 impl Architecture {
     /// The largest sizes that are accepted, so that no file can ask for memory without end.
-    const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 3 };
+    const MOST: Self = Self { depth: 1000, features: 4096, kernel: 31, channels: 12 };
 
     /// The most weights: the largest built-in network has 62,400.
     const MOST_PARAMETERS: usize = 1 << 24;
@@ -35,14 +36,24 @@ impl Architecture {
             "the network has {features} features, but it must have between 1 and {}", most.features);
         refuse!(kernel.is_multiple_of(2) || kernel > most.kernel =>
             "the kernel size is {kernel}, but it must be odd and at most {} (3, 5 or 7)", most.kernel);
-        refuse!(channels != 1 && channels != most.channels =>
-            "the network has {channels} channels, but images have 1 (grey) or 3 (RGB)");
+        refuse!(![1, 3].contains(&self.colours()) =>
+            "the network has {channels} channels, but images have 1 (grey) or 3 (RGB), or 4 times as many phases");
         refuse!(self.parameters() > Self::MOST_PARAMETERS =>
             "the network has {} weights, but it must have at most {}", self.parameters(), Self::MOST_PARAMETERS);
         refuse!(self.receptive_radius() > Self::FARTHEST =>
             "the network sees {} pixels far, but it must see at most {}: give fewer layers or smaller kernels",
             self.receptive_radius(), Self::FARTHEST);
         Ok(())
+    }
+
+    /// The stride of the convolutions on the image: 1, or 2 where the layers see its phases.
+    pub fn stride(&self) -> usize {
+        if self.channels.is_multiple_of(4) { 2 } else { 1 }
+    }
+
+    /// The channels of the images.
+    pub fn colours(&self) -> usize {
+        self.channels / (self.stride() * self.stride())
     }
 
     /// Weights of one layer, `J C k^2`.

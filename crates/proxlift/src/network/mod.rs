@@ -13,6 +13,7 @@
 mod activation;
 mod architecture;
 mod cosine;
+mod gram;
 mod init;
 mod tensors;
 mod unrolling;
@@ -242,7 +243,7 @@ impl<T: Real> std::fmt::Display for Network<T> {
     /// Its sizes, and what it is unrolled from.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sizes = self.architecture();
-        let (k, channels) = (sizes.kernel, if sizes.channels == 1 { "grey" } else { "RGB" });
+        let (k, channels) = (sizes.kernel, if sizes.colours() == 1 { "grey" } else { "RGB" });
         write!(f, "K={}, J={}, {k}x{k} kernels, {channels}", sizes.depth, sizes.features)?;
         write!(f, ", unrolled from {}", self.unrolling)?;
         if self.learns_activations() {

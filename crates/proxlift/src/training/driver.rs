@@ -2,7 +2,7 @@
 
 use super::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::{Error, Result, engine::Engine, field::Field, network::Network};
+use crate::{Error, Result, engine::Engine, field::{Field, phases::apart}, network::Network};
 use std::{collections::BTreeMap, time::Instant};
 
 /// How long and in which order to train.
@@ -140,7 +140,9 @@ pub fn train(
 ) -> Result<()> {
     let architecture = network.architecture();
     let size = patches.spec().size;
-    let grid = architecture.grid(size, size)?;
+    let stride = architecture.stride();
+    refuse!(!size.is_multiple_of(stride) => "the patches have {size} rows, which stride {stride} does not divide");
+    let grid = architecture.grid(size / stride, size / stride)?;
     let mut batches = Batches::new(patches.len(), plan.order)?;
     let all = patches.len() * plan.epochs;
     let mut done = patches.len() * first.epoch;
@@ -163,12 +165,12 @@ pub fn train(
             patches.fill(indices, visit, &mut x, &mut z);
             let fits = batch.take().filter(|b| b.indices.len() == indices.len());
             let mut now = fits.unwrap_or_else(|| Batch {
-                z: Field::zeros(indices.len(), patches.channels(), grid),
-                x: Field::zeros(indices.len(), patches.channels(), grid),
+                z: Field::zeros(indices.len(), architecture.channels, grid),
+                x: Field::zeros(indices.len(), architecture.channels, grid),
                 indices: Vec::new(),
             });
-            now.z.load(&z)?;
-            now.x.load(&x)?;
+            now.z.load(&apart(&z, (size, size), stride))?;
+            now.x.load(&apart(&x, (size, size), stride))?;
             now.indices.clear();
             now.indices.extend_from_slice(indices);
             let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;

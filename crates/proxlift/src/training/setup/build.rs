@@ -53,9 +53,9 @@ impl Config {
 
     /// The patches of `images`; without a number in the settings one for each image, but at least 1000.
     pub fn patches(&self, images: Arc<ImageSet>) -> Result<Patches> {
-        refuse!(images.channels().count() != self.architecture.channels =>
+        refuse!(images.channels().count() != self.architecture.colours() =>
             "the images have {} channels, but the network was made for {}",
-            images.channels().count(), self.architecture.channels);
+            images.channels().count(), self.architecture.colours());
         Patches::new(images.clone(), self.patch_spec(images.len()))
     }
 

@@ -202,7 +202,7 @@ impl Config {
         let noise = all.noise.unwrap_or_default();
         refuse!((noise == PatchNoise::Own) != all.noisy.is_some() =>
             "--noise own goes with the folder --noisy of noisy pictures: give both or neither");
-        refuse!(noise == PatchNoise::Camera && self.architecture.channels != 3 =>
+        refuse!(noise == PatchNoise::Camera && self.architecture.colours() != 3 =>
             "--noise camera is for colour: give --channels 3");
         refuse!(noise != PatchNoise::White && (all.sigma_range.is_some() || all.test.is_some()) =>
             "--sigma-range and --test are for white noise: leave them out, held-out pictures are scored");
