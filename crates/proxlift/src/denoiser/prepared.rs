@@ -7,7 +7,7 @@ use super::pixels::{BAND, Pixels};
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::model::BuiltIn;
-use crate::{Error, Result, field::Field, field::phases::{apart, together}, image::Image, image::io::Raster, network::Network};
+use crate::{Error, Result, image::Image, image::io::Raster, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
@@ -83,7 +83,8 @@ impl Prepared<'_> {
         picture: &impl Pixels,
     ) -> Result<Pass<'b>> {
         let pass = Pass::new(self.engine, network, most, picture.size());
-        let work = pass.tiles.pixels() as f64 * network.architecture().forward_flops() as f64;
+        let pixels = pass.tiles.pixels() * (network.architecture().stride().pow(2) as u64);
+        let work = pixels as f64 * network.architecture().forward_flops() as f64;
         refuse!(work > MOST_WORK =>
             "the network needs about {work:.0e} operations for a picture of this size, which would take days: use a \
              smaller one");
@@ -189,8 +190,9 @@ impl<'a> Pass<'a> {
         most: Option<f32>,
         size: (usize, usize),
     ) -> Self {
-        let (border, stride) = (2 * network.border, network.architecture().stride());
-        let [height, width] = [size.0, size.1].map(|side| side.div_ceil(stride) + border);
+        // Tiles are cut from the planes that the network sees, so that no tile begins between two phases.
+        let stride = network.architecture().stride();
+        let [height, width] = [size.0, size.1].map(|side| (side + 2 * network.border).div_ceil(stride));
         let tiles = engine.tiles(network.architecture(), height, width);
         Self { engine, network, most, stabiliser: None, size, tiles, clip: false }
     }
@@ -237,8 +239,7 @@ impl<'a> Pass<'a> {
     }
 
     pub fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
-        let stride = self.network.architecture().stride();
-        let border = stride * self.network.border;
+        let (stride, border) = (self.network.architecture().stride(), self.network.border);
         let span = |cut: &Cut, length| Span::new(&cut.times(stride), length, border);
         (span(rows, self.size.0), span(columns, self.size.1))
     }
@@ -250,26 +251,25 @@ impl<'a> Pass<'a> {
         let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
         let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
         let noisy = forward(self.stabiliser, noisy);
-        let stride = architecture.stride();
-        let size = (noisy.height(), noisy.width());
-        let grid = architecture.grid(size.0 / stride, size.1 / stride)?;
-        let samples = noisy.channels() / architecture.colours();
-        let z = Field::from_planar(samples, architecture.channels, grid, &apart(noisy.data(), size, stride))?;
+        let z = architecture.batch(noisy.data(), (noisy.height(), noisy.width()))?;
         drop(noisy);
-        let mut output = Field::zeros(samples, architecture.channels, grid);
-        let wanted = (rows.inside(), columns.inside());
-        let phases = |range: &Range<usize>| range.start / stride..range.end.div_ceil(stride);
-        let inner = (phases(&wanted.0), phases(&wanted.1));
-        self.engine.denoise_tile(self.network, &z, inner.clone(), &mut output);
-        let picture_of = |field: &Field<f32>| {
-            let planes = field.crop(inner.0.clone(), inner.1.clone());
-            together(&planes, (inner.0.len(), inner.1.len()), stride, (wanted.0.len(), wanted.1.len()))
-        };
-        let mut data = picture_of(&output);
+        let mut output = z.zeros_like();
+        let (wanted, stride) = ((rows.inside(), columns.inside()), architecture.stride());
+        let phases = |range: Range<usize>| range.start / stride..range.end.div_ceil(stride);
+        let planes = (phases(wanted.0), phases(wanted.1));
+        self.engine.denoise_tile(self.network, &z, planes.clone(), &mut output);
+        let mut data = architecture.images_of(&output, planes.clone());
         if let Some(most) = self.most {
-            limit(most, &picture_of(&z), &mut data);
+            limit(most, &architecture.images_of(&z, planes.clone()), &mut data);
         }
-        let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
+        let (height, width) = (planes.0.len() * stride, planes.1.len() * stride);
+        let tile = Image::new(picture.kind().count(), height, width, data)?;
+        // With an odd side, the last row or column of phases has one that the picture has not.
+        let tile = if (height, width) == (rows.wanted.len(), columns.wanted.len()) {
+            tile
+        } else {
+            tile.crop(0..rows.wanted.len(), 0..columns.wanted.len())
+        };
         finished(self.stabiliser, tile, self.clip)
     }
 }

@@ -66,7 +66,7 @@ impl Tiles {
     /// for itself: networks that see very far may take more.
     pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
-        let reach = architecture.receptive_radius();
+        let reach = architecture.plane_radius();
         let least = 4 * reach.max(2);
         let side = (bytes / (size_of::<f32>() * (features + channels * IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);

@@ -21,21 +21,16 @@ pub fn apart<T: Real>(planes: &[T], (height, width): (usize, usize), stride: usi
     phases
 }
 
-/// Planes from phases of so many rows and columns, cut to `wanted` rows and columns.
-pub fn together<T: Real>(
-    phases: &[T],
-    (height, width): (usize, usize),
-    stride: usize,
-    wanted: (usize, usize),
-) -> Vec<T> {
+/// The planes that these are the phases of: the inverse of [`apart`]. Phases have so many rows and columns.
+pub fn together<T: Real>(phases: &[T], (height, width): (usize, usize), stride: usize) -> Vec<T> {
     if stride == 1 {
         return phases.to_vec();
     }
     let mut planes = Vec::with_capacity(phases.len());
     for phases in phases.chunks_exact(stride * stride * height * width) {
-        for y in 0..wanted.0 {
-            let row = |dx: usize| &phases[((y % stride * stride + dx) * height + y / stride) * width..][..width];
-            planes.extend((0..wanted.1).map(|x| row(x % stride)[x / stride]));
+        for (y, dy) in (0..height).flat_map(|y| (0..stride).map(move |dy| (y, dy))) {
+            let row = |dx: usize| &phases[((dy * stride + dx) * height + y) * width..][..width];
+            planes.extend((0..width * stride).map(|x| row(x % stride)[x / stride]));
         }
     }
     planes

@@ -1,6 +1,9 @@
 //! The sizes of a network, and what follows from them alone.
 
-use crate::{Result, field::Grid};
+use crate::field::phases::{apart, together};
+use crate::field::{Field, Grid};
+use crate::{Real, Result};
+use std::ops::Range;
 
 /// The sizes of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -66,25 +69,57 @@ impl Architecture {
         (self.depth + 1) * self.layer_parameters()
     }
 
-    /// How far, in pixels, an output pixel sees: `2 K r`.
+    /// How far, in pixels of the image, an output pixel sees: `2 K r`, with stride 2 twice as far and one pixel more.
     pub fn receptive_radius(&self) -> usize {
+        self.stride() * self.plane_radius() + self.stride() - 1
+    }
+
+    /// How far a number of the planes sees: `2 K r`.
+    pub fn plane_radius(&self) -> usize {
         2 * self.depth * (self.kernel / 2)
     }
 
-    /// The grid of `height x width` images for this network's kernels.
+    /// The grid of planes of `height x width` numbers for this network's kernels.
     pub fn grid(&self, height: usize, width: usize) -> Result<Grid> {
         Grid::new(height, width, self.kernel / 2)
     }
 
-    /// Floating-point operations of one forward pass per pixel, two per multiply-add.
-    pub fn forward_flops(&self) -> usize {
-        let convolution = 2 * self.layer_parameters();
-        2 * self.depth * convolution
+    /// Images of `height x width` pixels, planar, as a batch of this network's planes.
+    /// Fails when the stride does not divide the sides, or the numbers are not those of whole images.
+    pub fn batch<T: Real>(&self, images: &[T], (height, width): (usize, usize)) -> Result<Field<T>> {
+        let stride = self.stride();
+        refuse!(!height.is_multiple_of(stride) || !width.is_multiple_of(stride) =>
+            "images of {width}x{height} pixels cannot be taken apart with stride {stride}: give even sides");
+        let grid = self.grid(height / stride, width / stride)?;
+        let samples = images.len() / (self.colours() * height * width);
+        Field::from_planar(samples, self.channels, grid, &apart(images, (height, width), stride))
     }
 
-    /// Floating-point operations of one training pass per pixel: forward, reverse sweep and all weight gradients.
+    /// The images of a batch, planar: the inverse of [`Architecture::batch`].
+    pub fn images<T: Real>(&self, batch: &Field<T>) -> Vec<T> {
+        let (height, width) = (batch.grid().height(), batch.grid().width());
+        self.images_of(batch, (0..height, 0..width))
+    }
+
+    /// The images of these rows and columns of a batch.
+    pub fn images_of<T: Real>(&self, batch: &Field<T>, (rows, columns): (Range<usize>, Range<usize>)) -> Vec<T> {
+        let size = (rows.len(), columns.len());
+        together(&batch.crop(rows, columns), size, self.stride())
+    }
+
+    /// Floating-point operations of one forward pass per pixel of the image, two per multiply-add.
+    pub fn forward_flops(&self) -> usize {
+        2 * self.depth * self.convolution_flops()
+    }
+
+    /// Floating-point operations of a convolution per pixel of the image.
+    fn convolution_flops(&self) -> usize {
+        2 * self.layer_parameters() / (self.stride() * self.stride())
+    }
+
+    /// Floating-point operations of one training pass per pixel of the image: forward, reverse sweep and all weight gradients.
     pub fn training_flops(&self) -> usize {
-        let convolution = 2 * self.layer_parameters();
+        let convolution = self.convolution_flops();
         // Each inner layer: two convolutions forward, two back, two for its gradient.
         // theta_0: forward and gradient; theta_K: forward, back and gradient.
         (6 * (self.depth - 1) + 2 + 3) * convolution

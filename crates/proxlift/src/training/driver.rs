@@ -141,7 +141,7 @@ pub fn train(
     let architecture = network.architecture();
     let size = patches.spec().size;
     let stride = architecture.stride();
-    refuse!(!size.is_multiple_of(stride) => "the patches have {size} rows, which stride {stride} does not divide");
+    refuse!(!size.is_multiple_of(stride) => "patches of {size} pixels cannot be taken apart with stride {stride}");
     let grid = architecture.grid(size / stride, size / stride)?;
     let mut batches = Batches::new(patches.len(), plan.order)?;
     let all = patches.len() * plan.epochs;
@@ -169,8 +169,12 @@ pub fn train(
                 x: Field::zeros(indices.len(), architecture.channels, grid),
                 indices: Vec::new(),
             });
-            now.z.load(&apart(&z, (size, size), stride))?;
-            now.x.load(&apart(&x, (size, size), stride))?;
+            for (batch, patches) in [(&mut now.z, &z), (&mut now.x, &x)] {
+                match stride {
+                    1 => batch.load(patches)?,
+                    _ => batch.load(&apart(patches, (size, size), stride))?,
+                }
+            }
             now.indices.clear();
             now.indices.extend_from_slice(indices);
             let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;

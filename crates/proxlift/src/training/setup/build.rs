@@ -87,13 +87,17 @@ impl Config {
     pub fn persistent_bytes(&self, samples: usize) -> usize {
         let sizes = self.architecture;
         let kept = if self.is_persistent() { samples } else { 0 };
-        kept * (sizes.depth - 1) * sizes.features * self.patch * self.patch * size_of::<f32>()
+        kept * (sizes.depth - 1) * sizes.features * self.plane_bytes()
     }
 
     /// Bytes of one batch's variables, about: `z`, `x` and three fields for each layer.
     pub fn batch_bytes(&self) -> usize {
         let sizes = self.architecture;
         let values = 2 * sizes.channels + 3 * sizes.depth * sizes.features;
-        self.plan.batch.max(self.plan.last_batch) * values * self.patch * self.patch * size_of::<f32>()
+        self.plan.batch.max(self.plan.last_batch) * values * self.plane_bytes()
+    }
+
+    fn plane_bytes(&self) -> usize {
+        (self.patch / self.architecture.stride()).pow(2) * size_of::<f32>()
     }
 }
