@@ -34,14 +34,19 @@ fn field(network: &Network<f64>, images: &Images<'_>) -> Result<Field<f64>> {
     let (_, channels, height, width) = images.dim();
     let sizes = network.architecture();
     if channels != sizes.colours() {
-        let reason = format!("the images have {channels} channels, but the network was made for {}", sizes.colours());
+        let reason =
+            format!("the images have {channels} channels, but the network was made for {}", sizes.colours());
         return Err(proxlift::Error::invalid(reason));
     }
     sizes.batch(&images.iter().copied().collect::<Vec<_>>(), (height, width))
 }
 
 /// Images of a batch that the network sees the phases of.
-fn images<'py>(py: Python<'py>, network: &Network<f64>, field: &Field<f64>) -> PyResult<Bound<'py, PyArray4<f64>>> {
+fn images<'py>(
+    py: Python<'py>,
+    network: &Network<f64>,
+    field: &Field<f64>,
+) -> PyResult<Bound<'py, PyArray4<f64>>> {
     let (sizes, grid) = (network.architecture(), field.grid());
     let (height, width) = (grid.height() * sizes.stride(), grid.width() * sizes.stride());
     let shape = (field.samples(), sizes.colours(), height, width);

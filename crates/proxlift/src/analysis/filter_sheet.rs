@@ -42,9 +42,7 @@ pub fn filter_sheet(network: &Network<f32>) -> Result<Image> {
                 for (x, pixel) in data[line..line + tile + 2 * FRAME].iter_mut().enumerate() {
                     let inside = |at: usize| at.checked_sub(FRAME).filter(|at| *at < tile);
                     *pixel = match (inside(y), inside(x)) {
-                        (Some(y), Some(x)) => {
-                            0.5 + 0.5 * kernel[y / zoom * side + x / zoom] / largest
-                        }
+                        (Some(y), Some(x)) => 0.5 + 0.5 * kernel[y / zoom * side + x / zoom] / largest,
                         _ => FRAME_VALUE,
                     };
                 }

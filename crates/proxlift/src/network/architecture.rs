@@ -102,7 +102,11 @@ impl Architecture {
     }
 
     /// The images of these rows and columns of a batch.
-    pub fn images_of<T: Real>(&self, batch: &Field<T>, (rows, columns): (Range<usize>, Range<usize>)) -> Vec<T> {
+    pub fn images_of<T: Real>(
+        &self,
+        batch: &Field<T>,
+        (rows, columns): (Range<usize>, Range<usize>),
+    ) -> Vec<T> {
         let size = (rows.len(), columns.len());
         together(&batch.crop(rows, columns), size, self.stride())
     }

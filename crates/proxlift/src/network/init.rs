@@ -27,9 +27,8 @@ pub struct Norms<T> {
 impl<T: Real> Norms<T> {
     /// Cold starts for the inner layers of `network`, all from `seed`.
     pub fn new(network: &Network<T>, seed: u64) -> Self {
-        let states = (1..network.theta.len() - 1).map(|k| {
-            PowerState::new(&Gram::new(&network.theta[k]), seed.wrapping_add(k as u64))
-        });
+        let states = (1..network.theta.len() - 1)
+            .map(|k| PowerState::new(&Gram::new(&network.theta[k]), seed.wrapping_add(k as u64)));
         Self { states: states.collect(), converged: false }
     }
 

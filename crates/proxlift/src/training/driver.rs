@@ -2,7 +2,12 @@
 
 use super::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::{Error, Result, engine::Engine, field::{Field, phases::apart}, network::Network};
+use crate::{
+    Error, Result,
+    engine::Engine,
+    field::{Field, phases::apart},
+    network::Network,
+};
 use std::{collections::BTreeMap, time::Instant};
 
 /// How long and in which order to train.
