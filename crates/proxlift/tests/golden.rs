@@ -31,11 +31,12 @@ const FAMILY: [&str; 8] = [
 ];
 
 fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
+    let stride = golden.config["stride"].as_u64().unwrap_or(1) as usize;
     let architecture = Architecture {
         depth: golden.count("depth"),
         features: golden.count("features"),
         kernel: golden.count("kernel"),
-        channels: golden.count("channels") * golden.stride().pow(2),
+        channels: golden.count("channels") * stride.pow(2),
     };
     let Architecture { depth, features, kernel, channels } = architecture;
     let filters = |k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap();

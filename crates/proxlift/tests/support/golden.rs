@@ -24,11 +24,6 @@ impl Golden {
         self.config[name].as_u64().unwrap_or_else(|| panic!("no {name}")) as usize
     }
 
-    /// The stride of the convolutions, 1 unless it is told.
-    pub fn stride(&self) -> usize {
-        self.config["stride"].as_u64().unwrap_or(1) as usize
-    }
-
     pub fn shape(&self, name: &str) -> Vec<usize> {
         SafeTensors::deserialize(&self.bytes).unwrap().tensor(name).unwrap().shape().to_vec()
     }
