@@ -53,6 +53,9 @@ row overstep-14x18 $long --depth 14 --features 18
 row overstep-14x36-kernel-5 $long --depth 14 --features 36 --kernel 5
 row overstep-20x24-kernel-5 $long --depth 20 --features 24 --kernel 5
 row overstep-range $long --sigma-range 0.02,0.3
+row stride-2 $long --stride 2 --kernel 3 --features 64
+row stride-2-depth-16 $long --stride 2 --kernel 3 --features 64 --depth 16
+row stride-2-kernel-5 $long --stride 2 --kernel 5 --features 64
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3
 row inertial --unrolling inertial

@@ -57,7 +57,7 @@ pub fn model(bytes: &[u8]) {
     let architecture = model.network.architecture();
     let again = model.to_bytes().and_then(|bytes| Model::from_bytes(&bytes));
     assert_eq!(again.expect("what was read can be written"), model);
-    let kind = Channels::from_count(architecture.channels).expect("networks are grey or RGB");
+    let kind = Channels::from_count(architecture.colours()).expect("networks are grey or RGB");
     if architecture.parameters() < 1 << 10 {
         let _ = model.to_onnx();
     }

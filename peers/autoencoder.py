@@ -7,8 +7,8 @@ output, mini-batches of 100 and Adam. proxlift trains it by back-propagation, as
 
 PyTorch is timed eagerly and compiled, with each of its implementations of Adam. The fastest variants are compared with
 proxlift. The two programs run alternately, so that other load on the machine affects both. A run counts with its
-fastest step and its fastest epoch, for both programs, and the median over the runs is reported, and the least step of
-all beside it.
+fastest step and its fastest epoch, for both programs, and the median over the runs is reported, and the least of all runs
+beside it.
 """
 
 import argparse
@@ -221,21 +221,23 @@ def report_on(reports, runs, variants, say):
     rows = {}
     for name, pairs in times.items():
         steps, epochs = zip(*pairs)
-        rows[name] = (statistics.median(steps), min(steps), statistics.median(epochs))
-    best = tuple(min(row[i] for name, row in rows.items() if name.startswith("PyTorch")) for i in range(3))
+        rows[name] = (statistics.median(steps), min(steps), statistics.median(epochs), min(epochs))
+    best = tuple(min(row[i] for name, row in rows.items() if name.startswith("PyTorch")) for i in range(4))
     say(
         f"\nmultiply-add peak {peak:.0f} GFLOP/s: {flops / 1e6:.0f} million operations a step take "
         f"{flops / peak / 1e6:.2f} ms; the products alone take {1e3 * products:.2f} ms\n"
     )
-    say(f"{'':<40}{'step':>9}{'x best':>8}{'least':>10}{'of peak':>9}{'x best':>8}{f'epoch of {samples}':>16}{'x best':>8}")
+    say(f"{'':<40}{'step':>9}{'x best':>8}{'least':>10}{'of peak':>9}{'x best':>8}{f'epoch of {samples}':>16}{'x best':>8}{'least':>10}{'x best':>8}")
     result = {}
     for name, row in rows.items():
-        (step, least, epoch), ratios = row, [theirs / ours for theirs, ours in zip(best, row)]
-        result[name] = {"step_seconds": step, "least_step_seconds": least, "epoch_seconds": epoch}
-        result[name] |= dict(zip(("step_ratio", "least_step_ratio", "epoch_ratio"), ratios))
+        (step, least, epoch, least_epoch), ratios = row, [theirs / ours for theirs, ours in zip(best, row)]
+        names = ("step", "least_step", "epoch", "least_epoch")
+        result[name] = {f"{what}_seconds": seconds for what, seconds in zip(names, row)}
+        result[name] |= {f"{what}_ratio": ratio for what, ratio in zip(names, ratios)}
         say(
             f"{name:<40}{1e3 * step:>6.2f} ms{ratios[0]:>7.2f}x{1e3 * least:>7.2f} ms"
             f"{100 * flops / least / peak / 1e9:>7.0f} %{ratios[1]:>7.2f}x{1e3 * epoch:>13.1f} ms{ratios[2]:>7.2f}x"
+            f"{1e3 * least_epoch:>7.1f} ms{ratios[3]:>7.2f}x"
         )
     return {"fma_peak_gflops": peak, "products_seconds": products, "rows": result}
 

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from bregman import Clip, PiecewiseLinear, Relu, SoftThreshold, generator, outputs
-from networks import FeedForward, Unrolled, largest_singular_value, longest_step, norm_on_square
+from networks import FeedForward, Unrolled, analysis, largest_singular_value, longest_step, norm_on_square
 from relatives import Sigmoid, Simplex, Softmax, closed_form_case, general_case
 from shipped import shipped_cases
 
@@ -26,7 +26,7 @@ LARGEST_FILE = 50_000
 
 def unrolled_case(
     seed, depth, features, channels, kernel, height, width, batch, mu, scale, thresholds=None, knots=0,
-    unrolling="dual-forward-backward", bounded=False, border=0, step_scale=1.0,
+    unrolling="dual-forward-backward", bounded=False, border=0, step_scale=1.0, stride=1,
 ):  # fmt: skip
     """A network with the clip at the `thresholds`, the paper's, or with learned activations of so many `knots`."""
     random = generator(seed)
@@ -34,10 +34,10 @@ def unrolled_case(
     z = x + 0.2 * random(x.shape)
     # tau_k L_k L_k* does not change with the scale of theta_k, but tau_k L_k z grows as the scale falls: `scale` sets
     # how many units saturate. theta_0 is scaled so that u_0 = L_0 z has the size of the thresholds.
-    theta = [scale * random([features, channels, kernel, kernel]) for _ in range(depth + 1)]
+    theta = [scale * random([features, channels * stride**2, kernel, kernel]) for _ in range(depth + 1)]
     size = torch.tensor(thresholds).mean() if thresholds else 0.15
-    theta[0] = theta[0] * (size / F.conv2d(z, theta[0], padding=kernel // 2).abs().mean())
-    norms = torch.stack([largest_singular_value(t, height, width) for t in theta])
+    theta[0] = theta[0] * (size / analysis(theta[0], z, stride).abs().mean())
+    norms = torch.stack([largest_singular_value(t, height, width, stride) for t in theta])
     tensors = {"z": z, "x": x, "network_norms": norms}
     shapes = {}
     if thresholds:
@@ -47,16 +47,16 @@ def unrolled_case(
         tensors["lambda"] = bounds
     else:
         activation = [learned(features, knots, random) for _ in range(1, depth)]
-        tau = torch.stack([step_scale * longest_step(unrolling, k) / norm_on_square(theta[k]) ** 2
+        tau = torch.stack([step_scale * longest_step(unrolling, k) / norm_on_square(theta[k], stride) ** 2
                            for k in range(1, depth)])  # fmt: skip
         shapes = {f"knots_{k}": s.knots for k, s in enumerate(activation, start=1)}
         shapes |= {f"slopes_{k}": s.slopes for k, s in enumerate(activation, start=1)}
-    u = [s.sample([batch, features, height, width], random) for s in activation]
+    u = [s.sample([batch, features, height // stride, width // stride], random) for s in activation]
 
     for variable in theta + u + list(shapes.values()):
         variable.requires_grad_(True)
     parameters = {f"theta_{k}": t for k, t in enumerate(theta)}
-    network = Unrolled(unrolling, theta, tau, activation, bounded, border)
+    network = Unrolled(unrolling, theta, tau, activation, bounded, border, stride)
     result, shares = outputs(network, parameters, shapes, u, 1, z, x, mu)
     tensors |= {"tau": tau, **parameters, **shapes, **result}
     tensors |= {f"u_{k}": uk for k, uk in enumerate(u, start=1)}
@@ -65,6 +65,8 @@ def unrolled_case(
         "knots": knots, "depth": depth, "features": features, "channels": channels, "kernel": kernel,
         "height": height, "width": width, "batch": batch, "mu": mu, "shares": shares,
     }  # fmt: skip
+    if stride > 1:
+        configuration["stride"] = stride
     return tensors, configuration
 
 
@@ -155,6 +157,16 @@ def cases():
     )  # fmt: skip
     yield "golden_forward_backward_learned.safetensors", unrolled_case(
         130, depth=4, features=3, channels=1, knots=4, border=1, mu=0.5, scale=0.7, **small,
+    )  # fmt: skip
+
+    # Convolutions of stride 2.
+    yield "golden_stride_grey.safetensors", unrolled_case(
+        61, unrolling="chambolle-pock-accelerated", depth=4, features=5, channels=1, knots=3, border=2, stride=2,
+        kernel=3, height=8, width=6, batch=2, step_scale=6.0, mu=0.5, scale=0.6,
+    )  # fmt: skip
+    yield "golden_stride_colour.safetensors", unrolled_case(
+        62, depth=3, features=3, channels=3, kernel=3, height=4, width=6, batch=1, stride=2,
+        thresholds=[0.05, 0.1, 0.15], mu=0.3, scale=0.5,
     )  # fmt: skip
 
     # Section 3.2: general feed-forward networks.

@@ -21,19 +21,24 @@ class Unrolled:
 
     It starts at u_0 = L_0 z and x_1 = z - L_1* u_0, and its result is x_K, without inertia. In the first layer there is
     nothing to remember. The loss counts only what lies `border` pixels or more from the edge.
+
+    With stride 2, the operators are convolutions of that stride with kernels twice as large, of which `theta` holds the
+    phases.
     """
 
-    def __init__(self, unrolling, theta, tau, activation, bounded=False, border=0):
+    def __init__(self, unrolling, theta, tau, activation, bounded=False, border=0, stride=1):
         self.unrolling, self.theta, self.tau = unrolling, theta, tau
         self.activation, self.bounded, self.border = activation, bounded, border
         self.depth = len(theta) - 1
-        self.padding = theta[0].shape[-1] // 2
+        self.stride = stride
 
     def analysis(self, k, image):
-        return F.conv2d(image, self.theta[k], padding=self.padding)
+        return analysis(self.theta[k], image, self.stride)
 
     def adjoint(self, k, features):
-        return F.conv_transpose2d(features, self.theta[k], padding=self.padding)
+        theta = self.theta[k]
+        padding = self.stride * (theta.shape[-1] // 2)
+        return F.conv_transpose2d(features, on_image(theta, self.stride), stride=self.stride, padding=padding)
 
     def walk(self, z, given=None):
         """Pre-activations v_1..v_{K-1}, images x_1..x_K before they are bounded, and the result.
@@ -86,6 +91,19 @@ class Unrolled:
         inside = ((images > 0) & (images < 1)).double().mean()
         assert 0.2 < inside < 0.98, f"{inside} of the pixels are within the bounds"
         return [float(torch.minimum(images.abs(), (images - 1).abs()).min())]
+
+
+def on_image(theta, stride):
+    """Kernels as they lie on the image, from their phases: [J, C, dy, dx, y, x] to [J, C, (y, dy), (x, dx)]."""
+    features, channels, size, _ = theta.shape
+    colours = channels // stride**2
+    phases = theta.reshape(features, colours, stride, stride, size, size)
+    return phases.permute(0, 1, 4, 2, 5, 3).reshape(features, colours, stride * size, stride * size)
+
+
+def analysis(theta, image, stride):
+    """L of a layer."""
+    return F.conv2d(image, on_image(theta, stride), stride=stride, padding=stride * (theta.shape[-1] // 2))
 
 
 def primal_step(unrolling, k):
@@ -148,20 +166,20 @@ class FeedForward:
 # --- Norms ---------------------------------------------------------------------------------------------------------
 
 
-def largest_singular_value(theta, height, width):
+def largest_singular_value(theta, height, width, stride=1):
     """||L|| on images of this size, from the dense matrix of L."""
-    channels = theta.shape[1]
+    channels = theta.shape[1] // stride**2
     basis = torch.eye(channels * height * width).reshape(-1, channels, height, width)
-    matrix = F.conv2d(basis, theta, padding=theta.shape[-1] // 2).reshape(basis.shape[0], -1).T
+    matrix = analysis(theta, basis, stride).reshape(basis.shape[0], -1).T
     return torch.linalg.svdvals(matrix)[0]
 
 
-def norm_on_square(theta, side=32):
+def norm_on_square(theta, stride=1, side=32):
     """The norm by which the program finds its steps: of L* L on the plane, cut to a square of pixels.
 
-    An image on the square is convolved without cutting anything off (padding k - 1), so that <x, A x> = ||L x||^2.
+    An image on the square is convolved without cutting anything off, so that <x, A x> = ||L x||^2.
     """
-    channels, kernel = theta.shape[1], theta.shape[-1]
-    basis = torch.eye(channels * side * side).reshape(-1, channels, side, side)
-    images = F.conv2d(basis, theta, padding=kernel - 1).reshape(basis.shape[0], -1)
+    kernels = on_image(theta, stride)
+    basis = torch.eye(kernels.shape[1] * side * side).reshape(-1, kernels.shape[1], side, side)
+    images = F.conv2d(basis, kernels, stride=stride, padding=stride * (theta.shape[-1] - 1)).reshape(basis.shape[0], -1)
     return torch.linalg.eigvalsh(images @ images.T)[-1].sqrt()

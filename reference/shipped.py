@@ -33,9 +33,9 @@ def read(name):
     unrolling = json.loads(metadata["unrolling"]).replace("strongly-convex", "chambolle-pock-accelerated")
     activation = [PiecewiseLinear(tensors[f"knots_{k}"], tensors[f"slopes_{k}"]) for k in range(1, depth)]
     theta = [tensors[f"theta_{k}"] for k in range(depth + 1)]
-    return Unrolled(
-        unrolling, theta, tensors["tau"], activation, json.loads(metadata["bounded"]), json.loads(metadata["border"])
-    )
+    stride = 2 if theta[0].shape[1] in (4, 12) else 1
+    bounded, border = json.loads(metadata["bounded"]), json.loads(metadata["border"])
+    return Unrolled(unrolling, theta, tensors["tau"], activation, bounded, border, stride)
 
 
 def mirrored(image, border):
@@ -52,7 +52,7 @@ def denoise(network, image, noise=1.0):
     """The picture through the network; for `noise` times the level that it was trained at, every knot is so much larger."""
     border = network.border
     scaled = [PiecewiseLinear(noise * s.knots, s.slopes) for s in network.activation]
-    again = Unrolled(network.unrolling, network.theta, network.tau, scaled, network.bounded, border)
+    again = Unrolled(network.unrolling, network.theta, network.tau, scaled, network.bounded, border, network.stride)
     output = again.feed_forward(mirrored(image[None], border))[1][0]
     return output[..., border : border + HEIGHT, border : border + WIDTH]
 

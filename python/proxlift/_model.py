@@ -83,7 +83,8 @@ class Model:
         Parameters
         ----------
         theta : array_like, (K + 1, J, C, k, k)
-            The filters of all operators.
+            The filters of all operators. With 4 C channels they are of stride 2: each set of four is the phases of a kernel
+            of 2k x 2k, as `torch.nn.functional.pixel_unshuffle` takes it apart.
         tau : array_like, (K - 1,)
             The steps.
         knots, slopes : array_like, (K - 1, J, M) and (K - 1, J, M + 1)
@@ -201,6 +202,11 @@ class Model:
     def channels(self) -> int:
         """C, 1 for grey and 3 for colour."""
         return self._native.sizes[3]
+
+    @property
+    def stride(self) -> int:
+        """The stride of the convolutions: 1, or 2 where the layers see the four phases of an image as so many channels."""
+        return self._native.stride
 
     @property
     def parameters(self) -> int:

@@ -3,12 +3,12 @@
 The result of `denoise` is computed when it is asked for, a block at a time, and has the bits
 of the whole array denoised at once. Two things make that so:
 
-- A pixel of the result sees the receptive radius ``R = 2 K r`` of the network on each side, and no further. A block is
+- A pixel of the result sees the receptive radius ``R`` of the network on each side, and no further. A block is
   denoised with ``R`` more pixels around it, as far as the picture has them, and cropped. What the network is shown
   beyond a cut, its mirrored border, is further away than that from every pixel that is kept.
 - The network is computed in pairs of rows, an even one and the odd one below it, and the rounding of a sum depends on
-  which of the two a row is. So blocks begin at even rows of the picture: ``R`` is even, and chunks that begin at odd rows
-  are cut one row earlier.
+  which of the two a row is; with stride 2, these are pairs of rows and of columns. So blocks begin at even rows of the
+  picture, or at every fourth and every second column: ``R`` is rounded up, and other chunks are cut a little earlier.
 
 The noise of a page, unless it is given, is estimated from the same rows as that of a whole array would be.
 """
@@ -133,8 +133,8 @@ def denoise(
     if isinstance(model, Model):
         work["model"] = delayed(model, pure=True)
 
-    reach = _reach(model, channels)
-    blocks = _blocks(pages, reach, colour)
+    reach, stride = _reach(model, channels)
+    blocks = _blocks(pages, reach, stride, colour)
     depth = {axis: reach for axis in (blocks.ndim - 2, blocks.ndim - 1) if blocks.numblocks[axis] > 1}
     arrays, depths = [blocks], [depth]
     if sigma is None:
@@ -156,17 +156,19 @@ def denoise(
     return result if channel_axis is None else da.moveaxis(result, -3, channel_axis)
 
 
-def _reach(model: str | Model, channels: int) -> int:
-    """How far a pixel sees, in whichever model will suit the noise."""
-    if isinstance(model, Model):
-        return model.receptive_radius
-    suited = {model, "photo"} if model == "best" else {model}
-    return max(Model.load(name, channels=channels).receptive_radius for name in suited)
+def _reach(model: str | Model, channels: int) -> tuple[int, int]:
+    """How far a pixel sees, in whole pairs of rows, and the stride, in whichever model will suit the noise."""
+    suited = [model] if model != "best" else ["best", "photo"]
+    models = [name if isinstance(name, Model) else Model.load(name, channels=channels) for name in suited]
+    stride = max(model.stride for model in models)
+    radius = max(model.receptive_radius for model in models)
+    return -(-radius // (2 * stride)) * 2 * stride, stride
 
 
-def _blocks(pages: da.Array, reach: int, colour: bool) -> da.Array:
+def _blocks(pages: da.Array, reach: int, stride: int, colour: bool) -> da.Array:
     """Chunks that begin at even rows, are as wide as they have to be, and hold all channels of a picture in colour."""
-    chunks = [*pages.chunks[:-2], _joined(pages.chunks[-2], reach, 2), _joined(pages.chunks[-1], reach, 1)]
+    rows, columns = pages.chunks[-2:]
+    chunks = [*pages.chunks[:-2], _joined(rows, reach, 2 * stride), _joined(columns, reach, stride)]
     if colour:
         chunks[-3] = (3,)
     return pages.rechunk(tuple(chunks))

@@ -105,13 +105,13 @@ class Network(torch.nn.Module):
             are blended between the levels 0 and 2^(i/4) unless all of an image have the same and need no gradient.
             At 0 an image stays as it is. Without sigma, the level is that of the training.
         """
-        _check_images(x, self.theta.shape[2])
+        _check_images(x, self.model.channels)
         if sigma is not None:
             _check_follows(self.model)
         return self._levels(x, None) if sigma is None else _denoise(x, sigma, self._levels)
 
     def _levels(self, x: Tensor, sigma: Tensor | None) -> Tensor:
-        z, levels = _samples(x, sigma, self.theta.shape[2])
+        z, levels = _samples(x, sigma, self.model.channels)
         if sigma is None:
             return self._unrolled(z, None).reshape(x.shape)
         scale = (levels / self.model.sigma).to(self.knots.dtype).reshape(-1, 1, 1)
@@ -125,8 +125,8 @@ class Network(torch.nn.Module):
     def _unrolled(self, z: Tensor, scale: Tensor | None) -> Tensor:
         """All layers, with knots times `scale`; `r` is minus the estimate of the image."""
         height, width = z.shape[-2:]
-        border = self.model.border
-        z = _mirrored(z, border)
+        border, stride = self.model.border, self.model.stride
+        z = F.pixel_unshuffle(_mirrored(z, border, stride), stride)
         u = u_before = self._analyse(0, z)
         r = torch.zeros_like(z)
         for k, (alpha, beta, gamma) in enumerate(self.memory, start=1):
@@ -138,7 +138,7 @@ class Network(torch.nn.Module):
                 seen = r + gamma * (r - r_before) if gamma else r
                 v = y - self.tau[k - 1] * self._analyse(k, seen)
                 u_before, u = u, self._activate(k, v, scale)
-        return -r[..., border : border + height, border : border + width]
+        return -F.pixel_shuffle(r, stride)[..., border : border + height, border : border + width]
 
     def _analyse(self, k: int, image: Tensor) -> Tensor:
         return F.conv2d(image, self.theta[k], padding=self.theta.shape[-1] // 2)
@@ -329,11 +329,14 @@ def _samples(x: Tensor, sigma: Tensor | None, channels: int) -> tuple[Tensor, Te
     return x.reshape(-1, channels, *x.shape[2:]), levels
 
 
-def _mirrored(image: Tensor, border: int) -> Tensor:
-    """The image continued by its mirror images, the pixels at the edge repeated, as often as it takes."""
-    for axis in (-2, -1) if border else ():
+def _mirrored(image: Tensor, border: int, stride: int) -> Tensor:
+    """The image continued by its mirror images, the pixels at the edge repeated, as often as it takes.
+
+    Where the stride does not divide a side, one row or column more.
+    """
+    for axis in (-2, -1) if border or stride > 1 else ():
         length = image.shape[axis]
-        places = torch.arange(-border, length + border, device=image.device) % (2 * length)
+        places = torch.arange(-border, length + border + length % stride, device=image.device) % (2 * length)
         image = image.index_select(axis, torch.minimum(places, 2 * length - 1 - places))
     return image
 

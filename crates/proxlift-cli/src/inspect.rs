@@ -56,7 +56,7 @@ const MOST_WORK: usize = 1 << 29;
 /// What one pass over all of them may cost: fewer are measured then, and at last none. Seconds in all.
 const MOST_WORK_IN_ALL: usize = 1 << 31;
 /// What the Lipschitz bound may cost: the networks of strangers may be large.
-const MOST_OPERATIONS: f64 = 3e9;
+const MOST_OPERATIONS: f64 = 1e10;
 const TOO_LARGE: &str = "left out: the network is too large for that to take seconds";
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -65,9 +65,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         check_free(sheet, arguments.overwrite)?;
     }
     let (model, version) = load(name, arguments.colour)?;
-    let sizes = model.network.architecture();
-    let affordable = LipschitzBound::operations(&sizes) <= MOST_OPERATIONS;
-    let bound = affordable.then(|| LipschitzBound::of(&model.network)).transpose()?;
+    let bound = LipschitzBound::within(&model.network, MOST_OPERATIONS)?;
     let measured = Measured::at(&model, arguments.data.as_deref(), arguments.seed)?;
     if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
@@ -93,7 +91,7 @@ impl Measured {
     /// None where even one small picture would take too long.
     fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Option<Self>> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
-        let channels = if sizes.channels == 1 { Channels::Grey } else { Channels::Rgb };
+        let channels = if sizes.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         // A feature of a layer, which is kept, costs as much as some operations.
         let work = sizes.forward_flops() + KEPT * sizes.depth * sizes.features;
         let side = (MOST_WORK / work.max(1)).isqrt().clamp(LEAST_SIDE, MEASURED.1);

@@ -17,7 +17,12 @@ fn settings_without_sense() {
     let desk = Desk::new();
     refuses(&desk, &["--depth", "1"], &["K is 1", "2"]);
     refuses(&desk, &["--kernel", "4"], &["4", "odd"]);
-    refuses(&desk, &["--channels", "2"], &["2 channels"]);
+    refuses(&desk, &["--channels", "2"], &["--channels is 2"]);
+    refuses(&desk, &["--channels", "4"], &["--channels is 4"]);
+    refuses(&desk, &["--stride", "3"], &["--stride is 3", "1 or 2"]);
+    refuses(&desk, &["--stride", "18446744073709551615"], &["1 or 2"]);
+    refuses(&desk, &["--stride", "2", "--patch", "15"], &["--patch is 15", "even"]);
+    refuses(&desk, &["--stride", "2", "--border", "3"], &["border is 3", "even"]);
     refuses(&desk, &["--sigma", "-0.1"], &["--sigma", "-0.1"]);
     refuses(&desk, &["--sigma", "25"], &["25/255"]);
     refuses(&desk, &["--lambda", "-1"], &["--lambda"]);

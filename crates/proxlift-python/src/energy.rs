@@ -31,9 +31,26 @@ fn wrong(e: numpy::ndarray::ShapeError) -> PyErr {
 
 fn field(network: &Network<f64>, images: &Images<'_>) -> Result<Field<f64>> {
     let images = images.as_array();
-    let (samples, channels, height, width) = images.dim();
-    let grid = network.architecture().grid(height, width)?;
-    Field::from_planar(samples, channels, grid, &images.iter().copied().collect::<Vec<_>>())
+    let (_, channels, height, width) = images.dim();
+    let sizes = network.architecture();
+    if channels != sizes.colours() {
+        let reason =
+            format!("the images have {channels} channels, but the network was made for {}", sizes.colours());
+        return Err(proxlift::Error::invalid(reason));
+    }
+    sizes.batch(&images.iter().copied().collect::<Vec<_>>(), (height, width))
+}
+
+/// Images of a batch that the network sees the phases of.
+fn images<'py>(
+    py: Python<'py>,
+    network: &Network<f64>,
+    field: &Field<f64>,
+) -> PyResult<Bound<'py, PyArray4<f64>>> {
+    let (sizes, grid) = (network.architecture(), field.grid());
+    let (height, width) = (grid.height() * sizes.stride(), grid.width() * sizes.stride());
+    let shape = (field.samples(), sizes.colours(), height, width);
+    Ok(Array4::from_shape_vec(shape, sizes.images(field)).map_err(wrong)?.into_pyarray(py))
 }
 
 fn array<'py>(py: Python<'py>, field: &Field<f64>) -> PyResult<Bound<'py, PyArray4<f64>>> {
@@ -106,8 +123,8 @@ impl Energy {
         if u.as_array().dim() != shape {
             return Err(PyValueError::new_err(format!("u_{k} has the shape {shape:?}")));
         }
-        let values = field(&self.network, &u).map_err(to_python)?;
-        self.lifted.u[k].copy_from(&values);
+        let values: Vec<f64> = u.as_array().iter().copied().collect();
+        self.lifted.u[k].load(&values).map_err(to_python)?;
         self.refresh(py)
     }
 
@@ -131,7 +148,7 @@ impl Energy {
     fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray4<f64>>> {
         let mut estimate = self.lifted.r[self.lifted.depth()].clone();
         estimate.map(|r| -r);
-        array(py, &estimate)
+        images(py, &self.network, &estimate)
     }
 
     /// The penalties of layers `1..K-1` and then the loss, each of every sample.

@@ -164,7 +164,12 @@ impl Model {
     #[getter]
     fn sizes(&self) -> (usize, usize, usize, usize) {
         let sizes = self.network().architecture();
-        (sizes.depth, sizes.features, sizes.kernel, sizes.channels)
+        (sizes.depth, sizes.features, sizes.kernel, sizes.colours())
+    }
+
+    #[getter]
+    fn stride(&self) -> usize {
+        self.network().architecture().stride()
     }
 
     #[getter]

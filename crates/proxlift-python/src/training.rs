@@ -109,7 +109,7 @@ fn run(
 ) -> Result<Trained> {
     let mut config = Config::resolve(&given)?;
     let network = config.network()?;
-    let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
+    let channels = if config.architecture.colours() == 1 { Channels::Grey } else { Channels::Rgb };
     let hash = data_hash([&images, &noisy]);
     let set = |images: Vec<Image>| ImageSet::from_images(images, channels);
     let folder = |path: &PathBuf| ImageSet::from_folder(path, channels);

@@ -156,7 +156,7 @@ fn folding_is_the_adjoint_of_mirroring() {
     let dot = |a: &Image, b: &Image| -> f64 {
         a.data().iter().zip(b.data()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     };
-    let (left, right) = (dot(&x.mirrored((8, 8), (8, 8)), &y), dot(&x, &y.folded(8)));
+    let (left, right) = (dot(&x.mirrored((8, 8), (8, 8)), &y), dot(&x, &y.folded((8, 8), (8, 8))));
     assert!((left - right).abs() < 1e-4 * left.abs());
 }
 

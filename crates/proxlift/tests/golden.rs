@@ -15,11 +15,11 @@ use proxlift::training::Lifted;
 mod file;
 use file::Golden;
 
-/// The paper's network.
-const PAPER: [&str; 4] = ["grey_k4", "colour_k3", "smallest_k2", "wide_k5"];
+/// The paper's network, also with stride 2.
+const PAPER: [&str; 5] = ["grey_k4", "colour_k3", "smallest_k2", "wide_k5", "stride_colour"];
 
 /// Networks of the shipped kind and their relatives: momentum, learned activations, bounds, borders, long steps.
-const FAMILY: [&str; 7] = [
+const FAMILY: [&str; 8] = [
     "accelerated",
     "accelerated_bounded",
     "chambolle_pock",
@@ -27,14 +27,16 @@ const FAMILY: [&str; 7] = [
     "inertial",
     "inertial_bounded",
     "forward_backward_learned",
+    "stride_grey",
 ];
 
 fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
+    let stride = golden.config["stride"].as_u64().unwrap_or(1) as usize;
     let architecture = Architecture {
         depth: golden.count("depth"),
         features: golden.count("features"),
         kernel: golden.count("kernel"),
-        channels: golden.count("channels"),
+        channels: golden.count("channels") * stride.pow(2),
     };
     let Architecture { depth, features, kernel, channels } = architecture;
     let filters = |k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap();
@@ -55,9 +57,8 @@ fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
         ..network
     };
     network.validate().unwrap();
-    let grid = architecture.grid(golden.count("height"), golden.count("width")).unwrap();
-    let image =
-        |name: &str| Field::from_planar(golden.count("batch"), channels, grid, &golden.tensor(name)).unwrap();
+    let size = (golden.count("height"), golden.count("width"));
+    let image = |name: &str| architecture.batch(&golden.tensor(name), size).unwrap();
     (network, image("z"), image("x"))
 }
 
@@ -121,7 +122,7 @@ fn check_unrolled<T: Real>(engine: &dyn Engine<T>, tolerance: f64) {
         let (network, z, _) = unrolled::<T>(&golden);
         let mut output = z.clone();
         engine.denoise(&network, &z, &mut output);
-        golden.check("network_output", &output.to_planar(), tolerance);
+        golden.check("network_output", &network.architecture().images(&output), tolerance);
         let mu = T::of(golden.config["mu"].as_f64().unwrap());
         check_pass(&golden, engine, (ReverseRule::Backprop, "backprop"), tolerance);
         check_pass(&golden, engine, (ReverseRule::Lifted { mu }, "anchored"), tolerance);

@@ -301,3 +301,17 @@ fn what_has_no_fixed_point_is_refused() {
     let said = FixedPointTrainer::new(&tied(0), wrong, 8, 0).err().unwrap().to_string();
     assert!(said.contains("Gauss-Newton"), "{said}");
 }
+
+#[test]
+fn a_sample_outside_the_set_is_refused() {
+    let mut network = tied(0);
+    let mut batch = batch(&network);
+    let options = FixedPointOptions { warm: true, ..options(FixedPointRule::Implicit) };
+    let mut trainer = FixedPointTrainer::new(&network, options, 8, 0).unwrap();
+    let mut said =
+        |batch: &Batch| trainer.step(&Cpu::new(), &mut network, batch, 0.0).unwrap_err().to_string();
+    batch.indices[1] = 8;
+    assert!(said(&batch).contains("sample 8"));
+    batch.indices.pop();
+    assert!(said(&batch).contains("indices"));
+}

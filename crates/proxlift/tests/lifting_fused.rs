@@ -1,6 +1,6 @@
 //! The fused step of dense networks against its plain twin: the sweep that works for any network, and Adam as it is written.
 
-use proxlift::laws::random_field;
+use proxlift::laws::{random_field, same_bits_for_threads};
 use proxlift::lifting::{Batch, Builder, Dense, GradientDescent, Loss, Network, Rows, Rule, Trainer, sweep};
 use proxlift::network::Activation;
 use proxlift::prox::{BoxClip, Relu, SoftThreshold};
@@ -120,4 +120,19 @@ fn any_number_of_threads_gives_the_same_bits() {
         let one = run(1, rule);
         assert!([2, 3, 5].into_iter().all(|threads| run(threads, rule) == one), "{rule:?}");
     }
+}
+
+#[test]
+fn batches_are_gathered_by_any_number_of_threads() {
+    let set = Rows::new(3, (0..30).map(|v| v as f32).collect()).unwrap();
+    let gathered = || {
+        let mut batch = Rows::zeros(4, 3);
+        batch.gather(&set, &[7, 0, 7, 9]).unwrap();
+        batch.data().to_vec()
+    };
+    assert_eq!(gathered(), [21.0, 22.0, 23.0, 0.0, 1.0, 2.0, 21.0, 22.0, 23.0, 27.0, 28.0, 29.0]);
+    assert_eq!(same_bits_for_threads(gathered, &[1, 2, 3]), 0);
+    let said = |indices: &[usize]| Rows::zeros(2, 3).gather(&set, indices).unwrap_err().to_string();
+    assert!(said(&[0, 10]).contains("sample 10"));
+    assert!(said(&[0]).contains("1 samples"));
 }

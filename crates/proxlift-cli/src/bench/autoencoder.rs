@@ -46,13 +46,6 @@ fn samples() -> Rows<f32> {
     Rows::new(WIDTHS[0], values.iter().map(|v| v.abs().min(1.0) as f32).collect()).expect("whole samples")
 }
 
-/// The batch of samples `indices`.
-fn gather(samples: &Rows<f32>, indices: &[usize], batch: &mut Rows<f32>) {
-    for (row, &i) in batch.data_mut().chunks_exact_mut(WIDTHS[0]).zip(indices) {
-        row.copy_from_slice(samples.row(i));
-    }
-}
-
 /// The samples in an order of their own for each epoch, by a step that no batch size divides.
 fn shuffled(epoch: usize) -> Vec<usize> {
     (0..SAMPLES).map(|i| (i * (1999 + 4 * epoch) + 17 * epoch) % SAMPLES).collect()
@@ -100,7 +93,7 @@ pub fn measure(budget: Duration, json: bool) -> anyhow::Result<()> {
         {
             let whole = Instant::now();
             for indices in order.chunks_exact(BATCH) {
-                gather(&samples, indices, &mut batch);
+                batch.gather(&samples, indices)?;
                 let step = Instant::now();
                 trainer.step(network, Batch { z: &batch, x: &batch, indices }, 0.0)?;
                 steps.push(step.elapsed().as_secs_f64());
@@ -172,7 +165,7 @@ fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::R
 pub fn export(path: &Path) -> anyhow::Result<()> {
     let (start, mut z) = (network(), Rows::zeros(BATCH, WIDTHS[0]));
     let samples = samples();
-    gather(&samples, &shuffled(0)[..BATCH], &mut z);
+    z.gather(&samples, &shuffled(0)[..BATCH])?;
     let mut tensors: Vec<(String, Vec<usize>, Vec<f32>)> =
         vec![("z".into(), vec![BATCH, WIDTHS[0]], z.data().to_vec())];
     for (k, layer) in start.layers().iter().enumerate() {

@@ -25,7 +25,7 @@ pub struct Data {
 impl Data {
     /// Loads or paints everything; settles the count of patches in `config`.
     pub fn load(config: &mut Config) -> Result<Self> {
-        let channels = if config.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
+        let channels = if config.architecture.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
         let folder = settings.noisy.as_ref().or(settings.data.as_ref());
         let source = match (&settings.noisy, &settings.data) {

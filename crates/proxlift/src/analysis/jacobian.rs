@@ -34,14 +34,19 @@ impl<'a, T: Real> Jacobian<'a, T> {
 
     /// `x^ = G(z)` at the image.
     pub fn estimate(&self) -> Vec<T> {
-        let mut estimate = self.at.r[self.at.depth()].to_planar();
+        let mut estimate = self.images(&self.at.r[self.at.depth()]);
         estimate.iter_mut().for_each(|r| *r = -*r);
         estimate
     }
 
     fn image(&self, planar: &[T]) -> Field<T> {
-        let z = &self.at.z;
-        Field::from_planar(1, z.channels(), z.grid(), planar).expect("a vector as long as the image")
+        let (sizes, grid) = (self.network.architecture(), self.at.z.grid());
+        let size = (grid.height() * sizes.stride(), grid.width() * sizes.stride());
+        sizes.batch(planar, size).expect("a vector as long as the image")
+    }
+
+    fn images(&self, planes: &Field<T>) -> Vec<T> {
+        self.network.architecture().images(planes)
     }
 }
 
@@ -92,7 +97,7 @@ impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
         let mut change = Pass::new(self.network, self.image(dz)).expect("an image of the same size");
         pass::forward(self.engine, self.network, &mut change, self);
         let r = &change.r[change.depth()];
-        dx.iter_mut().zip(r.to_planar()).for_each(|(dx, r)| *dx = -r);
+        dx.iter_mut().zip(self.images(r)).for_each(|(dx, r)| *dx = -r);
     }
 
     fn adjoint(&self, y: &[T], dz: &mut [T]) {
@@ -100,6 +105,6 @@ impl<T: Real> LinearOperator<T> for Jacobian<'_, T> {
         let mut adjoint = Adjoint { jacobian: self, to_z: y.zeros_like() };
         let mut carried = Carried::new(self.network, &self.at);
         pass::reverse(self.engine, self.network, &self.at, (-T::one(), &y), &mut carried, &mut adjoint);
-        dz.copy_from_slice(&adjoint.to_z.to_planar());
+        dz.copy_from_slice(&self.images(&adjoint.to_z));
     }
 }

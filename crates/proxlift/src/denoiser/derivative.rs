@@ -5,7 +5,7 @@ use crate::analysis::Jacobian;
 use crate::engine::Engine;
 use crate::image::Image;
 use crate::network::{Architecture, Network};
-use crate::{Result, field::Field, memory, operator::LinearOperator};
+use crate::{Result, memory, operator::LinearOperator};
 
 impl Denoiser {
     /// The denoised image, and `J* g` with `J` the Jacobian there: what the gradient `g` of a function of the result is as one
@@ -43,7 +43,8 @@ impl Denoiser {
 fn needed(network: &Network<f32>, height: usize, width: usize) -> u64 {
     let Architecture { depth, features, channels, .. } = network.architecture();
     let planes = 2 * depth * (2 * features + 2 * channels) + 8 * channels;
-    (height * width) as u64 * (planes * size_of::<f32>()) as u64
+    let pixels = height * width / network.architecture().stride().pow(2);
+    pixels as u64 * (planes * size_of::<f32>()) as u64
 }
 
 fn pull_back(
@@ -54,24 +55,24 @@ fn pull_back(
     g: &Image,
 ) -> Result<(Image, Image)> {
     let (channels, height, width) = noisy.shape();
-    let border = network.border;
-    let taken = network.architecture().channels;
-    memory::check(
-        "the derivative at this picture",
-        needed(network, height + 2 * border, width + 2 * border),
-    )?;
-    let seen = noisy.mirrored((border, border), (border, border));
+    let (border, sizes) = (network.border, network.architecture());
+    let taken = sizes.colours();
+    // Where the stride does not divide a side, one row or column more.
+    let after = |side: usize| border + side.next_multiple_of(sizes.stride()) - side;
+    let (rows, columns) = ((border, after(height)), (border, after(width)));
+    let seen = noisy.mirrored(rows, columns);
+    memory::check("the derivative at this picture", needed(network, seen.height(), seen.width()))?;
     let mut padded = Image::zeros(channels, seen.height(), seen.width())?;
     padded.put((border, border), g);
     // Where the change is at its limit, the estimate moves with its pixel.
     let mut limited = Image::zeros(channels, seen.height(), seen.width())?;
-    let grid = network.architecture().grid(seen.height(), seen.width())?;
+    let size = (seen.height(), seen.width());
     let (mut estimate, mut gradient) = (seen.clone(), padded.clone());
     let length = taken * seen.pixels();
     // A network for grey pictures takes the channels of a colour picture one by one.
     for at in (0..seen.data().len()).step_by(length) {
         let part = at..at + length;
-        let z = Field::from_planar(1, taken, grid, &seen.data()[part.clone()])?;
+        let z = sizes.batch(&seen.data()[part.clone()], size)?;
         let jacobian = Jacobian::at(engine, network, &z)?;
         let (noisy, mut result) = (&seen.data()[part.clone()], jacobian.estimate());
         if let Some(most) = most {
@@ -84,5 +85,5 @@ fn pull_back(
         jacobian.adjoint(&padded.data()[part.clone()], &mut gradient.data_mut()[part]);
     }
     gradient.data_mut().iter_mut().zip(limited.data()).for_each(|(g, limited)| *g += limited);
-    Ok((estimate.crop(border..border + height, border..border + width), gradient.folded(border)))
+    Ok((estimate.crop(border..border + height, border..border + width), gradient.folded(rows, columns)))
 }

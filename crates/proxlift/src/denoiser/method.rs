@@ -92,7 +92,7 @@ impl Method {
         let Some(model) = self.model(channels) else {
             return Ok(Work::TotalVariation(self.weight(channels, strength, sigma).unwrap_or(0.0) as f32));
         };
-        refuse!(channels.count() < model.network.architecture().channels =>
+        refuse!(channels.count() < model.network.architecture().colours() =>
             "the picture is grey, but the model was trained on colour: use a grey model or convert the picture to \
              RGB");
         let mut network = Cow::Borrowed(&model.network);

@@ -204,7 +204,7 @@ impl Denoiser {
     /// The only kind of picture that it was made for; a built-in model is there for both.
     pub fn channels(&self) -> Option<Channels> {
         match &self.method {
-            Method::Model(model) => Channels::from_count(model.network.architecture().channels),
+            Method::Model(model) => Channels::from_count(model.network.architecture().colours()),
             Method::BuiltIn(_) | Method::TotalVariation { .. } => None,
         }
     }

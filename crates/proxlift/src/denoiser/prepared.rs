@@ -7,7 +7,7 @@ use super::pixels::{BAND, Pixels};
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::model::BuiltIn;
-use crate::{Error, Result, field::Field, image::Image, image::io::Raster, memory, network::Network};
+use crate::{Error, Result, image::Image, image::io::Raster, memory, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
@@ -184,15 +184,18 @@ impl<'a> Pass<'a> {
         most: Option<f32>,
         size: (usize, usize),
     ) -> Self {
-        let border = 2 * network.border;
-        let tiles = engine.tiles(network.architecture(), size.0 + border, size.1 + border);
+        // Tiles are cut from the planes that the network sees, so that no tile begins between two phases.
+        let stride = network.architecture().stride();
+        let [height, width] = [size.0, size.1].map(|side| (side + 2 * network.border).div_ceil(stride));
+        let tiles = engine.tiles(network.architecture(), height, width);
         Self { engine, network, most, stabiliser: None, size, tiles, clip: false }
     }
 
     /// Refuses what would take days, or more memory than there is.
     pub fn check(&self) -> Result<()> {
         let architecture = self.network.architecture();
-        let work = self.tiles.pixels() as f64 * architecture.forward_flops() as f64;
+        let pixels = self.tiles.pixels() * (architecture.stride().pow(2) as u64);
+        let work = pixels as f64 * architecture.forward_flops() as f64;
         refuse!(work > MOST_WORK =>
             "the network needs about {work:.0e} operations for a picture of this size, which would take days: use a \
              smaller one");
@@ -217,7 +220,7 @@ impl<'a> Pass<'a> {
         // The rows above are needed as they were by the tiles below them, which see no further than one row of tiles.
         let mut above: Option<(usize, Raster)> = None;
         for rows in &self.tiles.rows {
-            let wanted = Span::new(rows, self.size.0, self.network.border).wanted;
+            let wanted = self.spans(rows, rows).0.wanted;
             let mut result = raster.rows(wanted.clone());
             for columns in &self.tiles.columns {
                 let (rows, columns) = self.spans(rows, columns);
@@ -241,8 +244,9 @@ impl<'a> Pass<'a> {
     }
 
     pub fn spans(&self, rows: &Cut, columns: &Cut) -> (Span, Span) {
-        let border = self.network.border;
-        (Span::new(rows, self.size.0, border), Span::new(columns, self.size.1, border))
+        let (stride, border) = (self.network.architecture().stride(), self.network.border);
+        let span = |cut: &Cut, length| Span::new(&cut.times(stride), length, border);
+        (span(rows, self.size.0), span(columns, self.size.1))
     }
 
     /// The pixels that a tile wants, denoised. A network for grey pictures takes the channels of a colour picture as so
@@ -252,18 +256,25 @@ impl<'a> Pass<'a> {
         let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
         let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
         let noisy = forward(self.stabiliser, noisy);
-        let grid = architecture.grid(noisy.height(), noisy.width())?;
-        let samples = noisy.channels() / architecture.channels;
-        let z = Field::from_planar(samples, architecture.channels, grid, noisy.data())?;
+        let z = architecture.batch(noisy.data(), (noisy.height(), noisy.width()))?;
         drop(noisy);
-        let mut output = Field::zeros(samples, architecture.channels, grid);
-        let wanted = (rows.inside(), columns.inside());
-        self.engine.denoise_tile(self.network, &z, wanted.clone(), &mut output);
-        let mut data = output.crop(wanted.0.clone(), wanted.1.clone());
+        let mut output = z.zeros_like();
+        let (wanted, stride) = ((rows.inside(), columns.inside()), architecture.stride());
+        let phases = |range: Range<usize>| range.start / stride..range.end.div_ceil(stride);
+        let planes = (phases(wanted.0), phases(wanted.1));
+        self.engine.denoise_tile(self.network, &z, planes.clone(), &mut output);
+        let mut data = architecture.images_of(&output, planes.clone());
         if let Some(most) = self.most {
-            limit(most, &z.crop(wanted.0, wanted.1), &mut data);
+            limit(most, &architecture.images_of(&z, planes.clone()), &mut data);
         }
-        let tile = Image::new(picture.kind().count(), rows.wanted.len(), columns.wanted.len(), data)?;
+        let (height, width) = (planes.0.len() * stride, planes.1.len() * stride);
+        let tile = Image::new(picture.kind().count(), height, width, data)?;
+        // With an odd side, the last row or column of phases has one that the picture has not.
+        let tile = if (height, width) == (rows.wanted.len(), columns.wanted.len()) {
+            tile
+        } else {
+            tile.crop(0..rows.wanted.len(), 0..columns.wanted.len())
+        };
         finished(self.stabiliser, tile, self.clip)
     }
 }

@@ -27,6 +27,15 @@ pub struct Cut {
     pub around: Range<usize>,
 }
 
+impl Cut {
+    /// The same rows or columns, so many times finer.
+    #[must_use]
+    pub fn times(&self, factor: usize) -> Self {
+        let finer = |range: &Range<usize>| range.start * factor..range.end * factor;
+        Self { wanted: finer(&self.wanted), around: finer(&self.around) }
+    }
+}
+
 /// An image cut into tiles, a rectangle of rows and columns each.
 ///
 /// ```
@@ -57,7 +66,7 @@ impl Tiles {
     /// for itself: networks that see very far may take more.
     pub fn new(architecture: Architecture, height: usize, width: usize, bytes: usize) -> Self {
         let Architecture { features, kernel, channels, .. } = architecture;
-        let reach = architecture.receptive_radius();
+        let reach = architecture.plane_radius();
         let least = 4 * reach.max(2);
         let side = (bytes / (size_of::<f32>() * (features + channels * IMAGE_PLANES))).isqrt().max(least);
         let per_column = 2 * (kernel / 2).max(1) * size_of::<f32>() * (features + channels * kernel * kernel);

@@ -169,18 +169,18 @@ impl Image {
         Self { channels: self.channels, height: seen_height, width: seen_width, data }
     }
 
-    /// The adjoint of [`Image::mirrored`] with `border` pixels on all sides: adds what mirrored pixels hold to those that they
-    /// come from. Panics when the image is all border.
-    pub fn folded(&self, border: usize) -> Self {
+    /// The adjoint of [`Image::mirrored`], for an image that has so many more rows above and below, and columns on the left
+    /// and on the right: adds what mirrored pixels hold to those that they come from. Panics when the image is all border.
+    pub fn folded(&self, (above, below): (usize, usize), (left, right): (usize, usize)) -> Self {
         let (channels, seen_height, seen_width) = self.shape();
-        let (height, width) = (seen_height - 2 * border, seen_width - 2 * border);
+        let (height, width) = (seen_height - above - below, seen_width - left - right);
         let mut folded =
             Self::zeros(channels, height, width).expect("the image has pixels inside its border");
         let planes = folded.data.chunks_exact_mut(height * width);
         for (plane, seen) in planes.zip(self.data.chunks_exact(seen_height * seen_width)) {
             for (y, row) in seen.chunks_exact(seen_width).enumerate() {
-                let to = &mut plane[mirror(y, border, height) * width..][..width];
-                row.iter().enumerate().for_each(|(x, v)| to[mirror(x, border, width)] += v);
+                let to = &mut plane[mirror(y, above, height) * width..][..width];
+                row.iter().enumerate().for_each(|(x, v)| to[mirror(x, left, width)] += v);
             }
         }
         folded

@@ -4,7 +4,8 @@
 //! is `grad h(o) - x`.
 
 use super::Rows;
-use crate::real::{any, dot, sum2};
+use crate::engine::cpu::dense::{self, vectorised};
+use crate::real::{any, dot, exp, sum2};
 use crate::{Real, Result, named::named};
 use rayon::prelude::*;
 
@@ -32,10 +33,15 @@ impl Loss {
                     away * away
                 })
             }
-            Self::Logistic => sum2(output, x, |o, x| {
-                let (o, x) = (o.to_double(), x.to_double());
-                o.max(0.0) + (-o.abs()).exp().ln_1p() - x * o
-            }),
+            Self::Logistic => vectorised(
+                dense::level(),
+                #[inline(always)]
+                || {
+                    let linear =
+                        sum2(output, x, |o, x| o.to_double().max(0.0) - x.to_double() * o.to_double());
+                    linear + soft_parts(output)
+                },
+            ),
             Self::Softmax => {
                 let most = output.iter().fold(f64::NEG_INFINITY, |most, o| most.max(o.to_double()));
                 let sum: f64 = output.iter().map(|o| (o.to_double() - most).exp()).sum();
@@ -62,7 +68,7 @@ impl Loss {
         match self {
             Self::Squared => triples.for_each(|((out, &o), &x)| *out = o - x),
             Self::Logistic => {
-                triples.for_each(|((out, o), &x)| *out = T::of(1.0 / (1.0 + (-o.to_double()).exp())) - x);
+                triples.for_each(|((out, o), &x)| *out = T::of(1.0 / (1.0 + exp(-o.to_double()))) - x);
             }
             Self::Softmax => {
                 out.copy_from_slice(output);
@@ -82,23 +88,43 @@ impl Loss {
 
     /// Refuses what no sample should become.
     pub fn check<T: Real>(self, x: &Rows<T>) -> Result<()> {
-        let (least, most) = (T::of(-1e-6), T::of(1.0 + 1e-6));
-        let bad = |v: T| !(v >= least && v <= most);
-        match self {
-            Self::Squared => {
-                refuse!(any(x.data(), |v| !v.is_finite()) => "a target is not a finite number")
-            }
-            Self::Logistic => {
-                refuse!(any(x.data(), bad) => "a target of the logistic loss is not between 0 and 1");
-            }
-            Self::Softmax => {
-                let sum = |row: &[T]| row.iter().map(|v| v.to_double()).sum::<f64>();
-                refuse!(any(x.data(), bad) || x.rows().any(|row| (sum(row) - 1.0).abs() > 1e-4) =>
-                    "a target of the softmax loss is no probability: its numbers must not be negative and sum to 1");
-            }
-        }
+        refuse!(!self.allows(x.data(), x.width()) => "{}", match self {
+            Self::Squared => "a target is not a finite number",
+            Self::Logistic => "a target of the logistic loss is not between 0 and 1",
+            Self::Softmax =>
+                "a target of the softmax loss is no probability: its numbers must not be negative and sum to 1",
+        });
         Ok(())
     }
+
+    /// Whether samples of so many numbers, one after the other, are what samples can become.
+    pub(super) fn allows<T: Real>(self, x: &[T], width: usize) -> bool {
+        let (least, most) = (T::of(-1e-6), T::of(1.0 + 1e-6));
+        let bad = |v: T| !(v >= least && v <= most);
+        let sum = |row: &[T]| row.iter().map(|v| v.to_double()).sum::<f64>();
+        match self {
+            Self::Squared => !any(x, |v| !v.is_finite()),
+            Self::Logistic => !any(x, bad),
+            Self::Softmax => !any(x, bad) && x.chunks(width).all(|row| (sum(row) - 1.0).abs() <= 1e-4),
+        }
+    }
+}
+
+/// `sum log(1 + exp -|o|)`: the logarithm of products that are too short to overflow.
+#[inline(always)]
+fn soft_parts<T: Real>(output: &[T]) -> f64 {
+    const LANES: usize = 8;
+    let part = |some: &[T]| {
+        let mut products = [1.0; LANES];
+        for some in some.chunks(LANES) {
+            products
+                .iter_mut()
+                .zip(some)
+                .for_each(|(product, o)| *product *= 1.0 + exp(-o.to_double().abs()));
+        }
+        products.map(f64::ln).iter().sum::<f64>()
+    };
+    output.chunks(512 * LANES).map(part).sum()
 }
 
 /// `exp v / sum exp v`, in place.

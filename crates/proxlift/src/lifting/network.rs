@@ -214,13 +214,19 @@ impl<T: Real> Network<T> {
 
     /// Refuses samples that do not fit the network, or that it cannot learn from.
     pub fn check(&self, z: &Rows<T>, x: &Rows<T>) -> Result<()> {
+        self.check_sizes(z, x)?;
+        refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
+        self.loss.check(x)
+    }
+
+    /// The same, whatever the numbers are.
+    pub(super) fn check_sizes(&self, z: &Rows<T>, x: &Rows<T>) -> Result<()> {
         let (inputs, outputs) = (self.layers[0].inputs(), self.layers[self.layers.len() - 1].outputs());
         refuse!(z.width() != inputs || x.width() != outputs =>
             "samples have {} and {} numbers, but the network takes {inputs} and gives {outputs}", z.width(), x.width());
         refuse!(z.samples() != x.samples() => "{} samples have {} targets", z.samples(), x.samples());
         refuse!(z.samples() == 0 => "a batch holds no sample, but a network learns from one or more");
-        refuse!(any(z.data(), |v| !v.is_finite()) => "a sample holds a number that is not finite");
-        self.loss.check(x)
+        Ok(())
     }
 }
 

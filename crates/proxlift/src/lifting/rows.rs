@@ -1,7 +1,11 @@
 //! Batches of vectors.
 
+use crate::engine::cpu::dense::prefetch_at;
 use crate::{Real, Result};
 use rayon::prelude::*;
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 
 /// So many samples, one after the other; an image is its planes, `[channel][y][x]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +75,29 @@ impl<T: Real> Rows<T> {
     /// All samples, in parallel, to be changed.
     pub fn par_rows_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [T]> {
         self.data.par_chunks_exact_mut(self.width)
+    }
+
+    /// Becomes the samples of `from` with these indices, so that a batch needs no memory of its own.
+    /// Fails when their number or width is another, or an index is not of a sample.
+    pub fn gather(&mut self, from: &Self, indices: &[usize]) -> Result<()> {
+        refuse!(self.width != from.width || self.samples() != indices.len() =>
+            "{} samples of {} numbers do not fit a batch of {} samples of {}",
+            indices.len(), from.width, self.samples(), self.width);
+        if let Some(i) = indices.iter().find(|i| **i >= from.samples()) {
+            return Err(invalid!("sample {i} is asked for, but there are {}", from.samples()));
+        }
+        let (each, width) = (indices.len().div_ceil(rayon::current_num_threads()).max(1), self.width);
+        let parts = self.data.par_chunks_mut(each * width).zip(indices.par_chunks(each));
+        parts.for_each(|(rows, indices)| {
+            for (n, (row, &i)) in rows.chunks_exact_mut(width).zip(indices).enumerate() {
+                // The processor does not foresee which one comes next.
+                if let Some(&next) = indices.get(n + 1) {
+                    from.row(next).chunks(LINE / size_of::<T>()).for_each(|line| prefetch_at(line.as_ptr()));
+                }
+                row.copy_from_slice(from.row(i));
+            }
+        });
+        Ok(())
     }
 
     /// `a <- f(a, b)`, entry by entry.

@@ -1,14 +1,11 @@
 //! Glorot initialisation, and the steps `tau_k`: `1.8 / ||L_k||^2` in the paper, in general [`Unrolling::step`] times
 //! [`Network::step_scale`] over `||L_k||^2`.
 
-use super::{Architecture, Network, Unrolling};
-use crate::operator::{Convolution, Filters, NormParams, PowerState, spectral_norm};
+use super::{Architecture, Network, Unrolling, gram::Gram};
+use crate::operator::{Filters, NormParams, PowerState, spectral_norm};
 use crate::random::{seeded, unit};
 use crate::{Real, Result, prox::PiecewiseLinear};
 use rayon::prelude::*;
-
-/// The side of the images on which the norms are taken.
-const NORM_SIDE: usize = 32;
 
 /// Power iteration for norms of which nothing is known.
 const CONVERGED: NormParams = NormParams { tolerance: 1e-3, max_iterations: 1000, min_iterations: 1 };
@@ -30,10 +27,8 @@ pub struct Norms<T> {
 impl<T: Real> Norms<T> {
     /// Cold starts for the inner layers of `network`, all from `seed`.
     pub fn new(network: &Network<T>, seed: u64) -> Self {
-        let states = (1..network.theta.len() - 1).map(|k| {
-            let gram = autocorrelation(&network.theta[k]);
-            PowerState::new(&on_square(&gram), seed.wrapping_add(k as u64))
-        });
+        let states = (1..network.theta.len() - 1)
+            .map(|k| PowerState::new(&Gram::new(&network.theta[k]), seed.wrapping_add(k as u64)));
         Self { states: states.collect(), converged: false }
     }
 
@@ -62,38 +57,12 @@ impl<T: Real> Norms<T> {
         let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner).enumerate();
         // Layers are independent, so that no bit depends on the threads.
         layers.for_each(|(i, ((state, tau), theta))| {
-            let gram = autocorrelation(theta);
-            let squared = spectral_norm(&on_square(&gram), state, params).norm;
+            let squared = spectral_norm(&Gram::new(theta), state, params).norm;
             if squared > T::zero() {
                 *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
         });
     }
-}
-
-/// The filters of `L* L` on the plane: `a[c,c'](t) = sum_{j,s} w[j,c,s] w[j,c',s+t]`.
-fn autocorrelation<T: Real>(theta: &Filters<T>) -> Filters<T> {
-    let (features, channels, size) = (theta.features(), theta.channels(), theta.size());
-    let side = 2 * size - 1;
-    let weight =
-        |j: usize, c: usize, y: usize, x: usize| theta.weights()[((j * channels + c) * size + y) * size + x];
-    let mut gram = vec![T::zero(); channels * channels * side * side];
-    for (c, d) in (0..channels).flat_map(|c| (0..channels).map(move |d| (c, d))) {
-        for j in 0..features {
-            for (y, x) in (0..size).flat_map(|y| (0..size).map(move |x| (y, x))) {
-                let w = weight(j, c, y, x);
-                for (v, u) in (0..size).flat_map(|v| (0..size).map(move |u| (v, u))) {
-                    let at = ((c * channels + d) * side + v + size - 1 - y) * side + u + size - 1 - x;
-                    gram[at] += w * weight(j, d, v, u);
-                }
-            }
-        }
-    }
-    Filters::new(channels, channels, side, gram).expect("an odd side")
-}
-
-fn on_square<T: Real>(filters: &Filters<T>) -> Convolution<'_, T> {
-    Convolution::new(filters, NORM_SIDE, NORM_SIDE).expect("a square of pixels")
 }
 
 impl<T: Real> Network<T> {

@@ -13,6 +13,7 @@
 mod activation;
 mod architecture;
 mod cosine;
+mod gram;
 mod init;
 mod tensors;
 mod unrolling;
@@ -110,6 +111,8 @@ impl<T: Real> Network<T> {
             "a weight is not a finite number");
         refuse!(self.border > MOST_BORDER =>
             "the border is {} pixels wide, but it must be at most {MOST_BORDER}", self.border);
+        refuse!(!self.border.is_multiple_of(architecture.stride()) =>
+            "the border is {} pixels wide, but with stride 2 it must be even", self.border);
         refuse!(self.border > architecture.receptive_radius() =>
             "the border is {} pixels wide, but the network sees no further than {}",
             self.border, architecture.receptive_radius());
@@ -129,6 +132,11 @@ impl<T: Real> Network<T> {
             kernel: first.size(),
             channels: first.channels(),
         }
+    }
+
+    /// The border in numbers of the planes that the layers see.
+    pub fn plane_border(&self) -> usize {
+        self.border / self.architecture().stride()
     }
 
     /// The inner layer `k = 1..K-1`.
@@ -242,8 +250,12 @@ impl<T: Real> std::fmt::Display for Network<T> {
     /// Its sizes, and what it is unrolled from.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sizes = self.architecture();
-        let (k, channels) = (sizes.kernel, if sizes.channels == 1 { "grey" } else { "RGB" });
-        write!(f, "K={}, J={}, {k}x{k} kernels, {channels}", sizes.depth, sizes.features)?;
+        let (k, channels) = (sizes.kernel, if sizes.colours() == 1 { "grey" } else { "RGB" });
+        write!(f, "K={}, J={}, {k}x{k} kernels, ", sizes.depth, sizes.features)?;
+        if sizes.stride() > 1 {
+            write!(f, "stride {}, ", sizes.stride())?;
+        }
+        f.write_str(channels)?;
         write!(f, ", unrolled from {}", self.unrolling)?;
         if self.learns_activations() {
             write!(f, ", activations of {} knots", self.pieces())?;

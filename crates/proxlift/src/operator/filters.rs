@@ -30,8 +30,9 @@ impl<T: Real> Filters<T> {
 
     /// Projects onto filters of zero mean, `sum_t w[j,c,t] = 0`: then `L` does not see a constant.
     pub fn center(&mut self) {
-        let taps = T::of((self.size * self.size) as f64);
-        for filter in self.weights.chunks_exact_mut(self.size * self.size) {
+        let numbers = self.phases() * self.size * self.size;
+        let taps = T::of(numbers as f64);
+        for filter in self.weights.chunks_exact_mut(numbers) {
             let mean = filter.iter().fold(T::zero(), |sum, &w| sum + w) / taps;
             filter.iter_mut().for_each(|w| *w -= mean);
         }
@@ -45,6 +46,11 @@ impl<T: Real> Filters<T> {
     /// `C`, the number of image channels.
     pub fn channels(&self) -> usize {
         self.channels
+    }
+
+    /// How many of the channels are phases of the same one: 4 for convolutions of stride 2, else 1.
+    pub fn phases(&self) -> usize {
+        if self.channels.is_multiple_of(4) { 4 } else { 1 }
     }
 
     /// `k`, the side of the square kernel.

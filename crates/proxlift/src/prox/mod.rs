@@ -19,7 +19,7 @@ mod piecewise_gradient;
 mod piecewise_linear;
 mod place;
 mod relu;
-mod sigmoid;
+pub(crate) mod sigmoid;
 mod simplex;
 mod soft_threshold;
 mod softmax;

@@ -1,7 +1,7 @@
 //! The negative entropy of a coin, less the square that every prox adds; its prox is the logistic function.
 
 use super::{Prox, indicator, place, slack};
-use crate::{Real, Result};
+use crate::{Real, Result, real::exp};
 
 /// `psi(u) = sum h(u) - 1/2 u^2` with `h(u) = u log u + (1 - u) log(1 - u)` on `[0, 1]`, else `+inf`; convex, as `h'' >= 4`.
 ///
@@ -35,7 +35,7 @@ impl<T: Real> Sigmoid<T> {
 
     /// The `t` with `prox_{tau psi}(v) = height s(t)`.
     fn source(&self, tau: T, v: T) -> f64 {
-        invert(v.to_double() / self.height.to_double(), 1.0 - tau.to_double(), tau.to_double())
+        invert([v.to_double() / self.height.to_double()], 1.0 - tau.to_double(), tau.to_double())[0]
     }
 
     fn sum(&self, field: &[T], f: impl Fn(f64) -> f64) -> T {
@@ -67,7 +67,7 @@ impl<T: Real> Prox<T> for Sigmoid<T> {
             return T::zero();
         }
         self.sum(w, |w| {
-            let t = invert(w, -1.0, 1.0);
+            let [t] = invert([w], -1.0, 1.0);
             let u = logistic(t);
             // u w - h(u) + u^2/2 with h(u) = u t - q*(t)
             softplus(t) - u * (t - w) + 0.5 * u * u
@@ -111,8 +111,9 @@ impl<T: Real> Prox<T> for Sigmoid<T> {
     }
 }
 
+#[inline(always)]
 fn logistic(t: f64) -> f64 {
-    1.0 / (1.0 + (-t).exp())
+    1.0 / (1.0 + exp(-t))
 }
 
 fn softplus(t: f64) -> f64 {
@@ -124,23 +125,29 @@ fn entropy(u: f64) -> f64 {
     part(u) + part(1.0 - u)
 }
 
-/// The `t` with `a s(t) + b t = y`, for `b > 0` and `a + b >= 0`: Newton's method in a bracket.
-fn invert(y: f64, a: f64, b: f64) -> f64 {
+/// The `t` with `a s(t) + b t = y`, for `b > 0` and `a + b >= 0`, of several `y` at once, each as if it were alone: Newton's
+/// method in a bracket.
+#[inline(always)]
+pub(crate) fn invert<const N: usize>(y: [f64; N], a: f64, b: f64) -> [f64; N] {
     if a == 0.0 {
-        return y / b;
+        return y.map(|y| y / b);
     }
-    let (mut low, mut high) = ((y - a.max(0.0)) / b, (y - a.min(0.0)) / b);
-    let mut t = 0.5 * (low + high);
+    let (mut low, mut high) = (y.map(|y| (y - a.max(0.0)) / b), y.map(|y| (y - a.min(0.0)) / b));
+    let mut t: [f64; N] = std::array::from_fn(|i| 0.5 * (low[i] + high[i]));
+    let mut done = [false; N];
     for _ in 0..100 {
-        let s = logistic(t);
-        let off = a * s + b * t - y;
-        *(if off < 0.0 { &mut low } else { &mut high }) = t;
-        let newton = t - off / (a * s * (1.0 - s) + b);
-        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        if (next - t).abs() <= f64::EPSILON * t.abs() {
+        for i in 0..N {
+            let s = logistic(t[i]);
+            let off = a * s + b * t[i] - y[i];
+            (low[i], high[i]) = if off < 0.0 { (t[i], high[i]) } else { (low[i], t[i]) };
+            let (newton, half) = (t[i] - off / (a * s * (1.0 - s) + b), 0.5 * (low[i] + high[i]));
+            let next = if (newton > low[i]) & (newton < high[i]) { newton } else { half };
+            done[i] |= (next - t[i]).abs() <= f64::EPSILON * t[i].abs();
+            t[i] = if done[i] { t[i] } else { next };
+        }
+        if done == [true; N] {
             break;
         }
-        t = next;
     }
     t
 }

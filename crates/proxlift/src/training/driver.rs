@@ -2,7 +2,13 @@
 
 use super::{Batch, Report, Trainer};
 use crate::dataset::{Batches, Order, Patches, Visit};
-use crate::{Error, Result, engine::Engine, field::Field, memory, network::Network};
+use crate::{
+    Error, Result,
+    engine::Engine,
+    field::{Field, phases::apart},
+    memory,
+    network::Network,
+};
 use std::{collections::BTreeMap, time::Instant};
 
 /// How long and in which order to train.
@@ -140,7 +146,9 @@ pub fn train(
 ) -> Result<()> {
     let architecture = network.architecture();
     let size = patches.spec().size;
-    let grid = architecture.grid(size, size)?;
+    let stride = architecture.stride();
+    refuse!(!size.is_multiple_of(stride) => "patches of {size} pixels cannot be taken apart with stride {stride}");
+    let grid = architecture.grid(size / stride, size / stride)?;
     let mut batches = Batches::new(patches.len(), plan.order)?;
     let all = patches.len() * plan.epochs;
     let mut done = patches.len() * first.epoch;
@@ -162,13 +170,17 @@ pub fn train(
             z.resize(x.len(), 0.0);
             patches.fill(indices, visit, &mut x, &mut z);
             let fits = batch.take().filter(|b| b.indices.len() == indices.len());
-            let zeros = || Field::zeros(indices.len(), patches.channels(), grid);
+            let zeros = || Field::zeros(indices.len(), architecture.channels, grid);
             let mut now = match fits {
                 Some(batch) => batch,
                 None => memory::or_error(|| Ok(Batch { z: zeros(), x: zeros(), indices: Vec::new() }))?,
             };
-            now.z.load(&z)?;
-            now.x.load(&x)?;
+            for (batch, patches) in [(&mut now.z, &z), (&mut now.x, &x)] {
+                match stride {
+                    1 => batch.load(patches)?,
+                    _ => batch.load(&apart(patches, (size, size), stride))?,
+                }
+            }
             now.indices.clear();
             now.indices.extend_from_slice(indices);
             let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;

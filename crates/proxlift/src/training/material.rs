@@ -87,7 +87,7 @@ impl Config {
         refuse!(self.patch > BUILT_IN_PATCH =>
             "--patch is {}, but the built-in pictures are for patches up to {BUILT_IN_PATCH}: give --data", self.patch);
         let side = BUILT_IN_SIDE.max(2 * self.patch);
-        let channels = if self.architecture.channels == 1 { Channels::Grey } else { Channels::Rgb };
+        let channels = if self.architecture.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         // Picture i is the same in sets of any size, and patch i comes from picture i.
         let number = BUILT_IN.min(self.settings.count.unwrap_or(BUILT_IN));
         let train = ImageSet::embedded_train(number, side, channels, 0)?;

@@ -178,7 +178,9 @@ impl Trainer<f32> for Scheduled {
 
 fn batch_of(set: &Labelled, which: &[usize], autoencoder: bool) -> Result<(Rows<f32>, Rows<f32>)> {
     let pixels = set.size().0 * set.size().1;
-    let z = Rows::new(pixels, which.iter().flat_map(|&i| set.picture(i).iter().copied()).collect())?;
+    let mut z = Vec::with_capacity(which.len() * pixels);
+    which.iter().for_each(|&i| z.extend_from_slice(set.picture(i)));
+    let z = Rows::new(pixels, z)?;
     let x = if autoencoder {
         z.clone()
     } else {
@@ -188,25 +190,25 @@ fn batch_of(set: &Labelled, which: &[usize], autoencoder: bool) -> Result<(Rows<
     Ok((z, x))
 }
 
-/// Mean loss and score of a network on the first `count` pictures of a set.
-fn evaluate(network: &Network<f32>, set: &Labelled, count: usize, autoencoder: bool) -> Result<(f64, f64)> {
-    let all: Vec<usize> = (0..count.min(set.len())).collect();
-    let (z, x) = batch_of(set, &all, autoencoder)?;
-    let pass = network.forward(&z);
-    let pairs = || pass.output().rows().zip(x.rows());
-    let loss = pairs().map(|(output, x)| network.loss.value(output, x)).sum::<f64>() / all.len() as f64;
-    let score = if autoencoder {
-        let drawn = |o: f32| f64::from(1.0 / (1.0 + (-o).exp()));
-        let squares = pairs()
-            .flat_map(|(output, x)| output.iter().zip(x))
-            .map(|(o, x)| (drawn(*o) - f64::from(*x)).powi(2));
-        -10.0 * (squares.sum::<f64>() / (all.len() * z.width()) as f64).log10()
+/// The mean loss of a network.
+fn loss_of(network: &Network<f32>, (z, x): &(Rows<f32>, Rows<f32>)) -> f64 {
+    network.loss.values(network.forward(z).output(), x).iter().sum::<f64>() / z.samples() as f64
+}
+
+/// What a network makes of pictures: the share that it tells right, or the PSNR of what it draws.
+fn score_of(network: &Network<f32>, (z, x): &(Rows<f32>, Rows<f32>), autoencoder: bool) -> f64 {
+    let pass = network.forward(z);
+    let pairs = pass.output().rows().zip(x.rows());
+    if autoencoder {
+        let drawn = |o: f32| 1.0 / (1.0 + (-o).exp());
+        let away = |(o, x): (&f32, &f32)| f64::from(drawn(*o) - x).powi(2);
+        let squares: f64 = pairs.map(|(output, x)| output.iter().zip(x).map(away).sum::<f64>()).sum();
+        -10.0 * (squares / z.data().len() as f64).log10()
     } else {
         let best = |row: &[f32]| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(i, _)| i);
-        let right = pass.output().rows().zip(set.labels()).filter(|(row, label)| best(row) == Some(**label));
-        100.0 * right.count() as f64 / all.len() as f64
-    };
-    Ok((loss, score))
+        let right = pairs.filter(|(output, x)| best(output) == best(x));
+        100.0 * right.count() as f64 / z.samples() as f64
+    }
 }
 
 /// Trains a network from the start of this seed; what it was after every epoch.
@@ -221,9 +223,10 @@ pub fn train(
     let samples = data.samples(task);
     let steps = task.epochs * samples.div_ceil(task.batch);
     let (mut done, mut seconds) = (0, 0.0);
+    let first = |set: &Labelled, count| batch_of(set, &Vec::from_iter(0..count), task.autoencoder);
+    let (seen, unseen) = (first(&data.train, samples)?, first(&data.test, data.test.len())?);
     let note = |network: &Network<f32>, epoch: usize, seconds: f64| -> Result<Point> {
-        let (loss, _) = evaluate(network, &data.train, samples, task.autoencoder)?;
-        let (_, score) = evaluate(network, &data.test, data.test.len(), task.autoencoder)?;
+        let (loss, score) = (loss_of(network, &seen), score_of(network, &unseen, task.autoencoder));
         let sound = loss.is_finite() && score.is_finite();
         if sound { Ok(Point { epoch, seconds, loss, score }) } else { Err(Error::Diverged { epoch }) }
     };

@@ -77,7 +77,7 @@ pub fn train(
     for (e, x) in e.chunks_exact_mut(stencil.padded()).zip(x.chunks_exact(len)) {
         let e = &mut e[margin..margin + len];
         e.iter_mut().zip(x).for_each(|(e, x)| *e = -*e - x);
-        stencil.grid.clear_border(network.border, e);
+        stencil.grid.clear_border(network.plane_border(), e);
         loss += e.iter().map(|&e| f64::from(e) * f64::from(e)).sum::<f64>();
     }
 

@@ -29,7 +29,7 @@ pub fn prefetch(slice: &[f32], p: usize) {
 
 /// The same for those at an address.
 #[inline(always)]
-pub fn prefetch_at(at: *const f32) {
+pub fn prefetch_at<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
     unsafe {

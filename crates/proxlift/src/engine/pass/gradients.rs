@@ -35,7 +35,7 @@ pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
 pub fn error<T: Real>(network: &Network<T>, pass: &Pass<T>, x: &Field<T>, e: &mut Field<T>) {
     e.copy_from(&pass.r[pass.depth()]);
     e.zip(x, |r, x| -r - x);
-    e.clear_border(network.border);
+    e.clear_border(network.plane_border());
 }
 
 /// `1/2 ||e||^2`.

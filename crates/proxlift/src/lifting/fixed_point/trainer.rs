@@ -80,25 +80,31 @@ impl FixedPointTrainer {
     }
 
     /// Where the samples of a batch start.
-    fn start(&self, z: &Field<f32>, features: usize, indices: &[usize]) -> Option<Field<f32>> {
-        if self.kept.is_empty() {
-            return None;
+    /// Fails when a sample is not of the set that the trainer was made for.
+    fn start(&self, z: &Field<f32>, features: usize, indices: &[usize]) -> Result<Option<Field<f32>>> {
+        if !self.options.warm {
+            return Ok(None);
         }
-        let mut start = Field::zeros(z.samples(), features, z.grid());
+        let (count, samples) = (z.samples(), self.kept.len());
+        refuse!(indices.len() != count =>
+            "{} indices are given for {count} samples, but where a sample starts is found by its own", indices.len());
+        let outside = indices.iter().find(|index| **index >= samples);
+        refuse!(outside.is_some() =>
+            "a batch holds sample {}, but the trainer was made for a set of {samples}", outside.unwrap_or(&0));
+        let mut start = Field::zeros(count, features, z.grid());
         let length = start.sample_len();
         for (u, &index) in start.data_mut().chunks_exact_mut(length).zip(indices) {
-            if let Some(kept) = self.kept.get(index).filter(|kept| kept.len() == length) {
-                u.copy_from_slice(kept);
+            // Empty before its first visit, and of another size where patches are.
+            if self.kept[index].len() == length {
+                u.copy_from_slice(&self.kept[index]);
             }
         }
-        Some(start)
+        Ok(Some(start))
     }
 
     fn keep(&mut self, u: &Field<f32>, indices: &[usize]) {
-        for (s, &index) in indices.iter().enumerate() {
-            if let Some(kept) = self.kept.get_mut(index) {
-                *kept = Arc::new(u.sample(s).to_vec());
-            }
+        if self.options.warm {
+            indices.iter().enumerate().for_each(|(s, &i)| self.kept[i] = Arc::new(u.sample(s).to_vec()));
         }
     }
 
@@ -131,7 +137,7 @@ impl Trainer for FixedPointTrainer {
         self.single.activation[0].clone_from(&network.activation[0]);
         let border = network.border;
         let limit = FixedPoint { border, ..FixedPoint::of(&self.single)? };
-        let start = self.start(&batch.z, limit.theta.features(), &batch.indices);
+        let start = self.start(&batch.z, limit.theta.features(), &batch.indices)?;
         let Descent { metric, momentum, beta2, rate } = self.options.descent;
         let images = (&batch.z, &batch.x);
         let mut found =

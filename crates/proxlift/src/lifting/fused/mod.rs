@@ -7,9 +7,8 @@
 mod pass;
 mod update;
 
-use super::{Network, Rows, Rule};
+use super::Network;
 use crate::engine::cpu::dense::{self, ByRows, PADDING};
-use crate::training::optimiser::Moments;
 use fearless_simd::Level;
 
 /// The shape of a layer, and where its numbers stand in the rows of a sample.
@@ -77,18 +76,8 @@ impl Fused {
         Some(Self { level, layers, u, v, d, back, losses: Vec::new() })
     }
 
-    /// One step on a batch that fits the network, along `scale` times the gradients; returns the losses of the samples.
-    pub fn step(
-        &mut self,
-        network: &mut Network<f32>,
-        rule: Rule<f32>,
-        (z, x): (&Rows<f32>, &Rows<f32>),
-        moments: &mut Moments,
-        update: dense::Update,
-    ) -> &[f64] {
-        self.pad(network);
-        self.pass(network, rule, z, x);
-        self.update(network, moments, update, z.data());
+    /// Losses of the samples of the last pass.
+    pub fn losses(&self) -> &[f64] {
         &self.losses
     }
 

@@ -3,7 +3,9 @@
 use super::{Fused, PADDING};
 use crate::engine::cpu::dense::{Strided, product, product_of_rows, vectorised};
 use crate::lifting::{Network, Rows, Rule};
+use crate::real::any;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The samples of a thread.
 struct Part<'a> {
@@ -17,9 +19,11 @@ struct Part<'a> {
 }
 
 impl Fused {
-    /// The forward sweep, the losses, and the errors `d` of all affine maps.
-    pub(super) fn pass(&mut self, network: &Network<f32>, rule: Rule<f32>, z: &Rows<f32>, x: &Rows<f32>) {
-        let samples = z.samples();
+    /// The forward sweep, the losses, and the errors `d` of all affine maps, of samples whose sizes fit the network. Tells
+    /// whether their numbers do: else the results mean nothing.
+    pub fn pass(&mut self, network: &Network<f32>, rule: Rule<f32>, z: &Rows<f32>, x: &Rows<f32>) -> bool {
+        self.pad(network);
+        let (samples, sound) = (z.samples(), AtomicBool::new(true));
         for buffer in [&mut self.u, &mut self.v, &mut self.d, &mut self.back] {
             buffer.resize(samples);
         }
@@ -27,7 +31,7 @@ impl Fused {
         let each = samples.div_ceil(rayon::current_num_threads()).max(1);
         let [mut u, mut v, mut d, mut back] = [&mut self.u, &mut self.v, &mut self.d, &mut self.back]
             .map(|buffer| std::mem::take(&mut buffer.data));
-        let mut losses = std::mem::take(&mut self.losses);
+        let (mut losses, x_width) = (std::mem::take(&mut self.losses), x.width());
         let chunks = (
             z.data().par_chunks(each * z.width()),
             x.data().par_chunks(each * x.width()),
@@ -38,11 +42,16 @@ impl Fused {
             losses.par_chunks_mut(each),
         );
         chunks.into_par_iter().for_each(|(z, x, u, v, d, back, losses)| {
+            // Here, where numbers are read anyway.
+            if any(z, |v| !v.is_finite()) || !network.loss.allows(x, x_width) {
+                return sound.store(false, Ordering::Relaxed);
+            }
             let mut part = Part { z, x, u, v, d, back, losses };
             self.forward(network, &mut part);
             self.reverse(network, rule, &mut part);
         });
         (self.u.data, self.v.data, self.d.data, self.back.data, self.losses) = (u, v, d, back, losses);
+        sound.into_inner()
     }
 
     fn forward(&self, network: &Network<f32>, part: &mut Part<'_>) {

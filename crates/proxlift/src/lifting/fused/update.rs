@@ -20,14 +20,8 @@ struct Task<'a> {
 }
 
 impl Fused {
-    /// Moves all parameters along their gradients.
-    pub(super) fn update(
-        &self,
-        network: &mut Network<f32>,
-        moments: &mut Moments,
-        update: Update,
-        z: &[f32],
-    ) {
+    /// Moves all parameters along the gradients of the last pass, that of samples `z`.
+    pub fn update(&self, network: &mut Network<f32>, moments: &mut Moments, update: Update, z: &[f32]) {
         let mut tasks = Vec::new();
         let count = self.layers.len();
         for (i, (numbers, (mean, square))) in

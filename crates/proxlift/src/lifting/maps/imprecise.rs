@@ -9,6 +9,7 @@ use crate::lifting::Rows;
 use crate::random::{Purpose, stream};
 use crate::{Real, Result};
 use rand_distr::{Distribution, StandardNormal};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An affine map as a machine with few bits, or with noise, would compute it.
@@ -34,16 +35,33 @@ impl<A> Imprecise<A> {
         Ok(Self { map, bits, noise, seed, drawn: AtomicU64::new(0) })
     }
 
-    fn rounded<T: Real>(&self, rows: &Rows<T>) -> Rows<T> {
-        let mut rounded = rows.clone();
-        let Some(bits) = self.bits else { return rounded };
-        let most = rows.data().iter().fold(T::zero(), |most, v| most.max(v.abs()));
-        if most > T::zero() {
-            let levels = T::of(f64::from((1_u32 << (bits - 1)) - 1));
-            let (there, back) = (levels / most, most / levels);
-            rounded.data_mut().iter_mut().for_each(|v| *v = (*v * there).round() * back);
+    fn rounded<'a, T: Real>(&self, rows: &'a Rows<T>) -> Cow<'a, Rows<T>> {
+        let Some(bits) = self.bits else { return Cow::Borrowed(rows) };
+        let largest = |most: T, v: T| if v > most { v } else { most };
+        // So many at once, so that it vectorises.
+        let mut lanes = [T::zero(); 16];
+        for values in rows.data().chunks(lanes.len()) {
+            lanes.iter_mut().zip(values).for_each(|(most, v)| *most = largest(*most, v.abs()));
         }
-        rounded
+        let most = lanes.into_iter().fold(T::zero(), largest);
+        if most == T::zero() {
+            return Cow::Borrowed(rows);
+        }
+        let levels = T::of(f64::from((1_u32 << (bits - 1)) - 1));
+        let (there, back) = (levels / most, most / levels);
+        // What is added to such a number leaves no digits behind the point: the sum is the nearest integer.
+        let point = T::of(1.5) / T::epsilon();
+        let mut rounded = rows.clone();
+        rounded.data_mut().iter_mut().for_each(|v| *v = ((*v * there + point) - point) * back);
+        Cow::Owned(rounded)
+    }
+
+    /// What the map sees of `z`, if anything.
+    fn skipped<'a, T: Real>(&self, z: &'a Rows<T>) -> Cow<'a, Rows<T>>
+    where
+        A: Affine<T>,
+    {
+        if self.map.skips().is_some() { self.rounded(z) } else { Cow::Borrowed(z) }
     }
 
     fn add_noise<T: Real>(&self, values: &mut [T]) {
@@ -92,7 +110,7 @@ impl<T: Real, A: Affine<T>> Affine<T> for Imprecise<A> {
     }
 
     fn apply(&self, u: &Rows<T>, z: &Rows<T>, v: &mut Rows<T>) {
-        self.map.apply(&self.rounded(u), &self.rounded(z), v);
+        self.map.apply(&self.rounded(u), &self.skipped(z), v);
     }
 
     fn adjoint(&self, d: &Rows<T>, back: &mut Rows<T>) {
@@ -105,7 +123,7 @@ impl<T: Real, A: Affine<T>> Affine<T> for Imprecise<A> {
     }
 
     fn gradient(&self, u: &Rows<T>, z: &Rows<T>, d: &Rows<T>) -> Vec<Vec<T>> {
-        let mut gradient = self.map.gradient(&self.rounded(u), &self.rounded(z), &self.rounded(d));
+        let mut gradient = self.map.gradient(&self.rounded(u), &self.skipped(z), &self.rounded(d));
         gradient.iter_mut().for_each(|block| self.add_noise(block));
         gradient
     }

@@ -1,8 +1,12 @@
 //! Symmetric positive definite systems, by Cholesky's factors, `A = L L^T`, and the normal equations of least squares.
 
+use crate::engine::cpu::dense::{self, vectorised};
 use crate::matrix::{Matrix, multiply};
 use crate::real::dot;
 use rayon::prelude::*;
+
+/// Rows that are computed together.
+const BLOCK: usize = 32;
 
 /// `A = L L^T`.
 pub(super) struct Cholesky {
@@ -13,30 +17,61 @@ pub(super) struct Cholesky {
 impl Cholesky {
     /// The factor of `a`, of which the lower triangle is read; none if it is not positive definite to rounding.
     pub(super) fn new(mut a: Vec<f64>, n: usize) -> Option<Self> {
-        for i in 0..n {
-            let (above, row) = a.split_at_mut(i * n);
-            for j in 0..i {
-                row[j] = (row[j] - dot(&row[..j], &above[j * n..][..j])) / above[j * n + j];
-            }
-            let square = row[i] - dot(&row[..i], &row[..i]);
-            row[i] = (square > 0.0).then(|| square.sqrt())?;
-        }
-        Some(Self { l: a, n })
+        let found = vectorised(
+            dense::level(),
+            #[inline(always)]
+            || factorise(&mut a, n),
+        );
+        found.map(|()| Self { l: a, n })
     }
 
     /// Every row `b` of so many right-hand sides becomes `A^{-1} b`.
     pub(super) fn solve(&self, rows: &mut [f64]) {
         let (l, n) = (&self.l, self.n);
         rows.par_chunks_exact_mut(n).for_each(|b| {
-            for i in 0..n {
-                b[i] = (b[i] - dot(&l[i * n..][..i], &b[..i])) / l[i * n + i];
-            }
-            for i in (0..n).rev() {
-                b[i] /= l[i * n + i];
-                let (before, at) = b.split_at_mut(i);
-                before.iter_mut().zip(&l[i * n..]).for_each(|(b, l)| *b -= l * at[0]);
-            }
+            vectorised(
+                dense::level(),
+                #[inline(always)]
+                || substitute(l, n, b),
+            );
         });
+    }
+}
+
+/// The lower triangle of `a` becomes that of `L`, unless it is not positive definite to rounding.
+#[inline(always)]
+fn factorise(a: &mut [f64], n: usize) -> Option<()> {
+    // Rows by blocks: those above are read once for all rows of a block.
+    for first in (0..n).step_by(BLOCK) {
+        let (above, rows) = a.split_at_mut(first * n);
+        for (j, other) in above.chunks_exact(n).enumerate() {
+            for row in rows.chunks_exact_mut(n).take(BLOCK) {
+                row[j] = (row[j] - dot(&row[..j], &other[..j])) / other[j];
+            }
+        }
+        for i in first..n.min(first + BLOCK) {
+            let (above, row) = rows.split_at_mut((i - first) * n);
+            for j in first..i {
+                let other = &above[(j - first) * n..][..=j];
+                row[j] = (row[j] - dot(&row[..j], &other[..j])) / other[j];
+            }
+            let square = row[i] - dot(&row[..i], &row[..i]);
+            row[i] = (square > 0.0).then(|| square.sqrt())?;
+        }
+    }
+    Some(())
+}
+
+/// `b` becomes `(L L^T)^{-1} b`.
+#[inline(always)]
+fn substitute(l: &[f64], n: usize, b: &mut [f64]) {
+    for i in 0..n {
+        b[i] = (b[i] - dot(&l[i * n..][..i], &b[..i])) / l[i * n + i];
+    }
+    for i in (0..n).rev() {
+        b[i] /= l[i * n + i];
+        let (before, at) = b.split_at_mut(i);
+        before.iter_mut().zip(&l[i * n..]).for_each(|(b, l)| *b -= l * at[0]);
     }
 }
 

@@ -87,12 +87,15 @@ impl Trainer<f32> for GradientDescent {
             let swept = sweep(network, self.rule, batch.z, batch.x)?;
             return Ok(self.steps.take(network, swept, progress));
         };
-        network.check(batch.z, batch.x)?;
+        network.check_sizes(batch.z, batch.x)?;
+        if !fused.pass(network, self.rule, batch.z, batch.x) {
+            network.check(batch.z, batch.x)?;
+        }
         let (count, (rate, betas)) = (batch.z.samples() as f64, self.steps.settings(progress));
         let scale = (1.0 / (f64::from(self.rule.loss_weight()) * count)) as f32;
         let moments = &mut self.steps.moments;
         let update = moments.next(scale, rate, betas);
-        let losses = fused.step(network, self.rule, (batch.z, batch.x), moments, update);
-        Ok(Step { loss: losses.iter().sum::<f64>() / count, ..Step::default() })
+        fused.update(network, moments, update, batch.z.data());
+        Ok(Step { loss: fused.losses().iter().sum::<f64>() / count, ..Step::default() })
     }
 }

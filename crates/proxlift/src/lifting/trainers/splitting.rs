@@ -18,10 +18,10 @@
 
 use super::cholesky::{Cholesky, Normal};
 use super::pieces::{Piece, nearest, pieces};
+use crate::engine::cpu::dense::{self, vectorised};
 use crate::lifting::{Kind, Loss, Network, Rows};
 use crate::matrix::{Matrix, multiply};
-use crate::network::Activation;
-use crate::prox::{Identity, Sigmoid, Softmax};
+use crate::prox::{Prox, Softmax, sigmoid::invert};
 use crate::real::norm_squared;
 use crate::training::Auxiliary;
 use crate::{Real, Result, named::named};
@@ -36,6 +36,9 @@ named! {
         All = "all",
     }
 }
+
+/// Numbers that are solved for together.
+const LANES: usize = 16;
 
 /// The settings that all methods with this splitting share.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,8 +157,8 @@ impl<'a, T: Real> Split<'a, T> {
         let mut a = self.affine(network, k);
         a.zip(&self.y[k], |a, y| a - y);
         if k == self.u.len() {
-            let prox = LossProx::new(network.loss, a.width());
-            a.par_rows_mut().zip(self.x.par_rows()).for_each(|(a, x)| prox.apply(mu / rho, a, x));
+            let rows = a.par_rows_mut().zip(self.x.par_rows());
+            rows.for_each(|(a, x)| loss_prox(network.loss, mu / rho, a, x));
         } else {
             let pieces = pieces(&network.activations()[k]).unwrap_or_default();
             let mut c = self.u[k].clone();
@@ -254,23 +257,29 @@ fn wide<T: Real>(values: &[T]) -> Vec<f64> {
     values.iter().map(|v| v.to_double()).collect()
 }
 
-/// `argmin_v t l(v, x) + 1/2 ||v - a||^2`. The loss is `h(v) - <v, x>` with `h = q*` the potential of a prox, so by Moreau
-/// `v = y - t p` with `y = a + t x` and `p = prox_{psi / (1 + t)}(y / (1 + t))`.
-struct LossProx(Activation<f64>);
-
-impl LossProx {
-    fn new(loss: Loss, outputs: usize) -> Self {
-        Self(match loss {
-            Loss::Squared => Identity.into(),
-            Loss::Logistic => Sigmoid::default().into(),
-            Loss::Softmax => Softmax::new(outputs).map_or(Identity.into(), Activation::from),
-        })
+/// `v = argmin_v t l(v, x) + 1/2 ||v - a||^2`, where `a` is. With `y = a + t x`, that is `v + t grad h(v) = y`.
+fn loss_prox<T: Real>(loss: Loss, t: f64, a: &mut [T], x: &[T]) {
+    let mut y: Vec<f64> = a.iter().zip(x).map(|(a, x)| a.to_double() + t * x.to_double()).collect();
+    match loss {
+        Loss::Squared => y.iter_mut().for_each(|y| *y /= 1.0 + t),
+        Loss::Logistic => vectorised(
+            dense::level(),
+            #[inline(always)]
+            || {
+                for y in y.chunks_mut(LANES) {
+                    let all = std::array::from_fn::<_, LANES, _>(|i| y.get(i).copied().unwrap_or(0.0));
+                    y.iter_mut().zip(invert(all, t, 1.0)).for_each(|(y, v)| *y = v);
+                }
+            },
+        ),
+        // By Moreau: v = y - t p with p = prox_{psi / (1 + t)}(y / (1 + t)) and psi the potential of softmax.
+        Loss::Softmax => {
+            let mut p: Vec<f64> = y.iter().map(|y| y / (1.0 + t)).collect();
+            if let Ok(softmax) = Softmax::new(p.len()) {
+                softmax.prox_in_place(1.0 / (1.0 + t), &mut p);
+                y.iter_mut().zip(&p).for_each(|(y, p)| *y -= t * p);
+            }
+        }
     }
-
-    fn apply<T: Real>(&self, t: f64, a: &mut [T], x: &[T]) {
-        let y: Vec<f64> = a.iter().zip(x).map(|(a, x)| a.to_double() + t * x.to_double()).collect();
-        let mut p: Vec<f64> = y.iter().map(|y| y / (1.0 + t)).collect();
-        self.0.prox().prox_in_place(1.0 / (1.0 + t), &mut p);
-        a.iter_mut().zip(y.iter().zip(&p)).for_each(|(a, (y, p))| *a = T::of(y - t * p));
-    }
+    a.iter_mut().zip(y).for_each(|(a, y)| *a = T::of(y));
 }

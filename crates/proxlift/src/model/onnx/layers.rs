@@ -9,7 +9,7 @@
 
 use super::activation::activate;
 use super::graph::{Attribute, Graph};
-use crate::network::Network;
+use crate::{network::Network, operator::Filters};
 
 /// Appends the layers; the name of `x_K`. Where there is a value `white`, the estimates stay between 0 and it.
 pub fn unroll(graph: &mut Graph, network: &Network<f32>, z: &str, white: Option<&str>) -> String {
@@ -41,7 +41,7 @@ impl Layers<'_> {
         let theta = &self.network.theta[k];
         let (size, radius) = (theta.size(), theta.radius());
         let shape = [theta.features(), theta.channels(), size, size];
-        let weights = self.graph.floats(&format!("theta_{k}"), &shape, theta.weights());
+        let weights = self.graph.floats(&format!("theta_{k}"), &shape, &phases_first(theta));
         let attributes = [Attribute::Ints("kernel_shape", &[size; 2]), Attribute::Ints("pads", &[radius; 4])];
         self.graph.node_with(operator, &[from, &weights], out, &attributes)
     }
@@ -87,4 +87,16 @@ impl Layers<'_> {
         let step = self.convolve("Conv", k, &seen, &format!("step_{k}"));
         self.graph.node("Add", &[y, &step], &format!("v_{k}"));
     }
+}
+
+/// The weights, with the channels in the order in which ONNX takes images apart: phase by phase, each with all colours.
+fn phases_first(theta: &Filters<f32>) -> Vec<f32> {
+    let (phases, taps) = (theta.phases(), theta.size() * theta.size());
+    let colours = theta.channels() / phases;
+    let kernel = |feature: usize, channel: usize| {
+        let (phase, colour) = (channel / colours, channel % colours);
+        &theta.weights()[(feature * theta.channels() + colour * phases + phase) * taps..][..taps]
+    };
+    let kernels = (0..theta.features()).flat_map(|j| (0..theta.channels()).map(move |c| (j, c)));
+    kernels.flat_map(|(j, c)| kernel(j, c)).copied().collect()
 }

@@ -68,20 +68,21 @@ fn onnx(model: &Model, sigma: f32) -> ModelProto {
     let mut graph = Graph::default();
     let level = (sigma > 0.0).then(|| Level::read(&mut graph, sigma));
     let z = level.as_ref().map_or(IMAGE.to_string(), |level| level.normalise(&mut graph));
-    let z = mirror::pad(&mut graph, &z, network.border);
+    let sides = mirror::Sides { border: network.border, stride: network.architecture().stride() };
+    let z = sides.pad(&mut graph, &z);
     let white = network.bounded.then(|| match &level {
         Some(level) => level.white(&mut graph),
         None => graph.number("white", 1.0),
     });
     let x = layers::unroll(&mut graph, network, &z, white.as_deref());
-    let x = mirror::crop(&mut graph, &x, network.border);
+    let x = sides.crop(&mut graph, &x, IMAGE);
     match level {
         Some(level) => level.restore(&mut graph, &x),
         None => drop(graph.node("Identity", &[&x], DENOISED)),
     }
     let mut graph = graph.0;
     let shape =
-        [Size::Named("N"), Size::Known(network.architecture().channels), Size::Named("H"), Size::Named("W")];
+        [Size::Named("N"), Size::Known(network.architecture().colours()), Size::Named("H"), Size::Named("W")];
     graph.name = "proxlift".into();
     graph.input.push(value(IMAGE, &shape, "noisy images, white is 1"));
     if sigma > 0.0 {

@@ -53,9 +53,9 @@ impl Config {
 
     /// The patches of `images`; without a number in the settings one for each image, but at least 1000.
     pub fn patches(&self, images: Arc<ImageSet>) -> Result<Patches> {
-        refuse!(images.channels().count() != self.architecture.channels =>
+        refuse!(images.channels().count() != self.architecture.colours() =>
             "the images have {} channels, but the network was made for {}",
-            images.channels().count(), self.architecture.channels);
+            images.channels().count(), self.architecture.colours());
         Patches::new(images.clone(), self.patch_spec(images.len()))
     }
 
@@ -87,13 +87,17 @@ impl Config {
     pub fn persistent_bytes(&self, samples: usize) -> usize {
         let sizes = self.architecture;
         let kept = if self.is_persistent() { samples } else { 0 };
-        kept * (sizes.depth - 1) * sizes.features * self.patch * self.patch * size_of::<f32>()
+        kept * (sizes.depth - 1) * sizes.features * self.plane_bytes()
     }
 
     /// Bytes of one batch's variables, about: `z`, `x` and three fields for each layer.
     pub fn batch_bytes(&self) -> usize {
         let sizes = self.architecture;
         let values = 2 * sizes.channels + 3 * sizes.depth * sizes.features;
-        self.plan.batch.max(self.plan.last_batch) * values * self.patch * self.patch * size_of::<f32>()
+        self.plan.batch.max(self.plan.last_batch) * values * self.plane_bytes()
+    }
+
+    fn plane_bytes(&self) -> usize {
+        (self.patch / self.architecture.stride()).pow(2) * size_of::<f32>()
     }
 }

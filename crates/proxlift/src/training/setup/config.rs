@@ -118,12 +118,13 @@ impl Config {
             (_, Some(grid)) => Some(grid.rates.first().copied().unwrap_or(f64::NAN)),
             _ => None,
         };
+        let stride = all.stride.unwrap_or(1);
         Self {
             architecture: Architecture {
                 depth: complete(all.depth),
                 features: complete(all.features),
                 kernel: complete(all.kernel),
-                channels: complete(all.channels),
+                channels: complete(all.channels).saturating_mul(stride.saturating_pow(2)),
             },
             sigma: complete(all.sigma),
             patch: complete(all.patch),
@@ -168,7 +169,7 @@ impl Config {
     pub fn memory(&self, count: usize) -> u64 {
         let Architecture { depth, features, channels, .. } = self.architecture;
         let side = self.patch as u64 + 2 * self.settings.border.unwrap_or(0) as u64;
-        let plane = 4 * side * side;
+        let plane = 4 * side * side / self.architecture.stride().pow(2) as u64;
         let layers = (depth * features) as u64 * plane;
         let batch = self.plan.batch.max(self.plan.last_batch) as u64;
         let kept = if self.is_persistent() { count as u64 } else { 0 };
@@ -187,6 +188,10 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let (all, plan, patch) = (&self.settings, &self.plan, self.patch);
+        let (channels, stride) = (all.channels.unwrap_or(1), all.stride.unwrap_or(1));
+        refuse!(![1, 2].contains(&stride) => "--stride is {stride}, but it must be 1 or 2");
+        refuse!(![1, 3].contains(&channels) => "--channels is {channels}, but it must be 1 for grey or 3 for RGB");
+        refuse!(!patch.is_multiple_of(stride) => "--patch is {patch}, but with --stride 2 it must be even");
         self.architecture.validate()?;
         check_sigma_below_white(self.sigma).map_err(|e| invalid!("--sigma: {e}"))?;
         check_not_negative("--lambda", all.lambda.unwrap_or(0.0))?;
@@ -202,7 +207,7 @@ impl Config {
         let noise = all.noise.unwrap_or_default();
         refuse!((noise == PatchNoise::Own) != all.noisy.is_some() =>
             "--noise own goes with the folder --noisy of noisy pictures: give both or neither");
-        refuse!(noise == PatchNoise::Camera && self.architecture.channels != 3 =>
+        refuse!(noise == PatchNoise::Camera && self.architecture.colours() != 3 =>
             "--noise camera is for colour: give --channels 3");
         refuse!(noise != PatchNoise::White && (all.sigma_range.is_some() || all.test.is_some()) =>
             "--sigma-range and --test are for white noise: leave them out, held-out pictures are scored");

@@ -176,6 +176,9 @@ settings! {
     "Network" {
         /// Channels of the pictures: 1 for grey, 3 for RGB.
         channels: usize = "C",
+        /// Stride of the convolutions: with 2, features stand for two by two pixels and kernels reach twice as far, so that a
+        /// layer costs a quarter for as many weights [default: 1].
+        stride: usize,
         /// Number of layers K.
         depth: usize = "K",
         /// Number of features J of each layer.

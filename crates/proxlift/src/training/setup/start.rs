@@ -52,7 +52,8 @@ fn settings_of(network: &Network<f32>) -> Settings {
         depth: Some(sizes.depth),
         features: Some(sizes.features),
         kernel: Some(sizes.kernel),
-        channels: Some(sizes.channels),
+        channels: Some(sizes.colours()),
+        stride: (sizes.stride() > 1).then_some(sizes.stride()),
         knots: Some(if network.learns_activations() { network.pieces() } else { 0 }),
         unrolling: Some(network.unrolling),
         // The number that people write, not that of its 32 bits.
@@ -63,6 +64,6 @@ fn settings_of(network: &Network<f32>) -> Settings {
 }
 
 fn has_zero_sums(theta: &Filters<f32>) -> bool {
-    let taps = theta.size() * theta.size();
+    let taps = theta.phases() * theta.size() * theta.size();
     theta.weights().chunks_exact(taps).all(|filter| filter.iter().sum::<f32>().abs() < ZERO_SUM)
 }

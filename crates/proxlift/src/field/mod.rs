@@ -4,6 +4,8 @@
 //! kernel's radius, is the zero padding of the row's right end and of the next row's left end at once, so a tap of
 //! a convolution is nothing but an offset into that vector, and no kernel knows about borders.
 
+pub mod phases;
+
 use crate::{Real, Result, memory};
 use rayon::prelude::*;
 use std::ops::Range;
