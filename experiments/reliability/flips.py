@@ -5,6 +5,7 @@
 
 import random
 import shutil
+import sys
 
 from common import Tally, arguments, png, run
 
@@ -29,12 +30,14 @@ def main():
             (folder / "damaged.safetensors").write_bytes(data)
             words = ["denoise", "-q", folder / "a.png", "--overwrite", "--model", folder / "damaged.safetensors"]
         else:
-            damaged = folder / "damaged"
-            shutil.rmtree(damaged, ignore_errors=True)
-            shutil.copytree(place, damaged)
-            (damaged / "checkpoint/latest.safetensors").write_bytes(data)
-            words = ["train", "-q", "--resume", damaged]
+            (place / "checkpoint/latest.safetensors").write_bytes(data)
+            words = ["train", "-q", "--resume", place]
         code = run(*words).returncode
+        if kind == "checkpoint":
+            # Where it was accepted, the run has gone on: the next has to start from the same.
+            (place / "checkpoint/latest.safetensors").write_bytes(checkpoint)
+            if code == 0:
+                sys.exit(f"flip {tally['flips']} was accepted, see {place}")
         tally.add(f"{kind}: " + {0: "ACCEPTED", 2: "refused"}.get(code, f"CODE {code}"))
         tally.add("flips")
     tally.table()

@@ -3,9 +3,11 @@
     python3 experiments/reliability/identity.py FOLDER [COUNT]  100 pictures of each depth unless said
 """
 
+import random
+import struct
 import zlib
 
-from common import Tally, arguments, png, run
+from common import arguments, png, run
 
 
 def samples(path):
@@ -34,23 +36,52 @@ def samples(path):
     return bytes(out)
 
 
+def fits(path, width, height, seed):
+    """A picture of floats, whose numbers are the file behind its header."""
+    draw = random.Random(seed)
+    cards = ["SIMPLE  =                    T", "BITPIX  =                  -32", "NAXIS   =                    2"]
+    cards += [f"NAXIS1  = {width:>20}", f"NAXIS2  = {height:>20}", "END"]
+    data = b"".join(struct.pack(">f", draw.uniform(-0.2, 1.3)) for _ in range(width * height))
+    header = "".join(card.ljust(80) for card in cards).ljust(2880).encode()
+    path.write_bytes(header + data + bytes(-len(data) % 2880))
+
+
+def numbers(path):
+    """The samples of a picture as they are in its file."""
+    if path.suffix == ".png":
+        return samples(path)
+    data = path.read_bytes()
+    start = next(at for at in range(0, len(data), 80) if data[at : at + 8] == b"END     ")
+    return data[start // 2880 * 2880 + 2880 :]
+
+
+DEPTHS = [(8, 1), (8, 3), (8, 4), (16, 1), (16, 3), (32, 1)]
+
+
 def main():
     folder, count = arguments(100)
-    tally = Tally(folder, "identity")
+    pictures = folder / "pictures"
+    pictures.mkdir(exist_ok=True)
     for i in range(count):
-        for depth, channels in [(8, 1), (8, 3), (8, 4), (16, 1), (16, 3)]:
-            key = f"{depth} bits, {channels} channels"
-            if tally[f"{key}: pictures"] > i:
-                continue
-            source, result = folder / "in.png", folder / "out.png"
-            png(source, 40 + i % 30, 30 + i % 17, depth, channels, seed=i)
-            before = samples(source)
-            for model in ["small", "best", "photo"]:
-                for none in ["--strength", "--sigma"]:
-                    run("denoise", "-q", source, "--model", model, none, "0", "--overwrite", "-o", result, check=True)
-                    tally.add(f"{key}: same" if samples(result) == before else f"{key}: CHANGED")
-            tally.add(f"{key}: pictures")
-    tally.table()
+        for depth, channels in DEPTHS:
+            size = 40 + i % 30, 30 + i % 17
+            name = f"{depth}-bits-{channels}-channels-{i:03}"
+            if depth == 32:
+                fits(pictures / f"{name}.fits", *size, seed=i)
+            else:
+                png(pictures / f"{name}.png", *size, depth, channels, seed=i)
+    before = {path.name: numbers(path) for path in pictures.iterdir()}
+    tally = {}
+    for model in ["small", "best", "photo"]:
+        for none in ["--strength", "--sigma"]:
+            results = folder / f"{model}{none}"
+            run("denoise", "-q", pictures, "--model", model, none, "0", "--overwrite", "-o", results, check=True)
+            for name, wanted in before.items():
+                same = numbers(results / name) == wanted
+                key = " ".join(name.split("-")[:4]) + (": same" if same else f": CHANGED by {model} {none} 0")
+                tally[key] = tally.get(key, 0) + 1
+    for key, number in sorted(tally.items()):
+        print(f"{key:<44} {number:>10}")
 
 
 main()

@@ -12,101 +12,114 @@ import time
 
 from common import PROGRAM, Tally, arguments, partials, png, run
 
-TRAIN = "train -q --depth 3 --features 4 --patch 16 --count 200 --epochs 12 --out".split()
-REPRODUCE = "reproduce -q --quick --only figure1 --out".split()
+TRAIN = "train -q --depth 2 --features 2 --kernel 3 --patch 12 --count 60 --epochs 20 --out".split()
+REPRODUCE = "reproduce -q --tiny --only figure1 --out".split()
+KINDS = ["train", "denoise", "reproduce"]
 
 
-def killed(words, longest, draw):
-    """Starts the program and kills it within the given seconds; whether it was killed before its end."""
-    child = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(draw.random() * longest)
-    child.kill()
-    return child.wait() < 0
+class Kind:
+    """How long a run takes, of late: the machine may be busy with other work."""
+
+    def __init__(self):
+        self.seconds = 1.0
+
+    def whole(self, *words):
+        start = time.time()
+        run(*words, check=True)
+        self.seconds = 0.7 * self.seconds + 0.3 * (time.time() - start)
+
+    def killed(self, words, draw):
+        """Starts the program and kills it some time before it would end; whether it was killed before its end."""
+        child = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            child.wait(draw.random() * self.seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        return child.wait() < 0
 
 
 def bits(folder, names):
     return [pathlib.Path(folder, name).read_bytes() for name in names]
 
 
-def training(folder, whole, seconds, draw, tally):
+def training(folder, whole, kind, draw, tally):
     place = folder / "train"
     shutil.rmtree(place, ignore_errors=True)
     words = [*TRAIN, place]
-    while killed(words, seconds, draw):
-        tally.add("train: killed")
-        if (place / "checkpoint/latest.safetensors").exists() and not (place / "result.json").exists():
-            words = ["train", "-q", "--resume", place]
-        elif not (place / "result.json").exists():
-            shutil.rmtree(place, ignore_errors=True)
-            words = [*TRAIN, place]
-        else:
+    for _ in range(3):
+        if not kind.killed(words, draw):
             break
+        tally.add("train: killed")
+        if (place / "result.json").exists():
+            break
+        if (place / "checkpoint/latest.safetensors").exists():
+            words = ["train", "-q", "--resume", place]
+            tally.add("train: resumed from a checkpoint")
+        else:
+            shutil.rmtree(place, ignore_errors=True)
     if not (place / "result.json").exists():
-        run(*words, check=True)
+        kind.whole(*words)
     same = bits(place, ["last.safetensors", "model.safetensors"]) == whole
-    tally.add("train: same bits" if same else "train: OTHER BITS")
+    lines = len((place / "history.jsonl").read_text().splitlines())
+    tally.add("train: same bits" if same and lines == 20 else "train: OTHER BITS")
     tally.add("train: partial files left", len(partials(place)))
 
 
-def denoising(folder, whole, seconds, draw, tally):
-    place = folder / "denoise"
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder / "pictures", place)
-    words = ["denoise", "-q", place, "--model", "small", "--sigma", "0.1", "--overwrite", "-o", folder / "denoised"]
-    if killed(words, seconds, draw):
+def denoising(folder, whole, kind, draw, tally):
+    place = folder / "denoised"
+    words = ["denoise", "-q", folder / "pictures", "--model", "small", "--sigma", "0.1", "--overwrite", "-o", place]
+    if kind.killed(words, draw):
         tally.add("denoise: killed")
-    for path in sorted((folder / "denoised").glob("*.png")):
+    for path in sorted(place.glob("*.png")):
         if path.read_bytes() != whole[path.name]:
             tally.add("denoise: HALF A PICTURE")
-    run(*words, check=True)
-    same = all((folder / "denoised" / name).read_bytes() == data for name, data in whole.items())
+    kind.whole(*words)
+    same = all((place / name).read_bytes() == data for name, data in whole.items())
     tally.add("denoise: same bits" if same else "denoise: OTHER BITS")
-    tally.add("denoise: partial files left", len(partials(folder / "denoised")))
+    tally.add("denoise: partial files left", len(partials(place)))
+    shutil.rmtree(place)
 
 
-def reproduction(folder, whole, seconds, draw, tally):
+def models_below(place):
+    return {path.relative_to(place): path.read_bytes() for path in place.rglob("model.safetensors")}
+
+
+def reproduction(folder, whole, kind, draw, tally):
     place = folder / "reproduce"
     shutil.rmtree(place, ignore_errors=True)
     for _ in range(3):
-        if killed([*REPRODUCE, place], seconds, draw):
-            tally.add("reproduce: killed")
-    run(*REPRODUCE, place, check=True)
-    models = {path.relative_to(place): path.read_bytes() for path in place.rglob("model.safetensors")}
-    tally.add("reproduce: same bits" if models == whole else "reproduce: OTHER BITS")
+        if not kind.killed([*REPRODUCE, place], draw):
+            break
+        tally.add("reproduce: killed")
+    kind.whole(*REPRODUCE, place)
+    tally.add("reproduce: same bits" if models_below(place) == whole else "reproduce: OTHER BITS")
     tally.add("reproduce: partial files left", len(partials(place)))
-
-
-def timed(*words):
-    start = time.time()
-    run(*words, check=True)
-    return time.time() - start
 
 
 def main():
     folder, count = arguments(1000)
-    tally = Tally(folder, "kills")
+    tally, kinds = Tally(folder, "kills"), {name: Kind() for name in KINDS}
     whole = folder / "whole"
     shutil.rmtree(whole, ignore_errors=True)
-    seconds = timed(*TRAIN, whole / "train")
+    kinds["train"].whole(*TRAIN, whole / "train")
     models = bits(whole / "train", ["last.safetensors", "model.safetensors"])
     (folder / "pictures").mkdir(exist_ok=True)
     for i in range(6):
-        png(folder / "pictures" / f"{i}.png", 400, 300, seed=i)
+        png(folder / "pictures" / f"{i}.png", 200, 150, seed=i)
     denoise = ["denoise", "-q", folder / "pictures", "--model", "small", "--sigma", "0.1", "--overwrite"]
-    duration = timed(*denoise, "-o", whole / "denoised")
+    kinds["denoise"].whole(*denoise, "-o", whole / "denoised")
     pictures = {path.name: path.read_bytes() for path in (whole / "denoised").glob("*.png")}
-    attacks = [
-        lambda draw: training(folder, models, seconds, draw, tally),
-        lambda draw: denoising(folder, pictures, duration, draw, tally),
-    ]
-    if run(*REPRODUCE, whole / "reproduce").returncode == 0:
-        found = (whole / "reproduce").rglob("model.safetensors")
-        figures = {path.relative_to(whole / "reproduce"): path.read_bytes() for path in found}
-        attacks.append(lambda draw: reproduction(folder, figures, 20, draw, tally))
-    names = ["train: killed", "denoise: killed", "reproduce: killed"]
-    while sum(tally[name] for name in names) < count:
-        number = tally["rounds"]
-        attacks[number % len(attacks)](random.Random(number))
+    kinds["reproduce"].whole(*REPRODUCE, whole / "reproduce")
+    figures = models_below(whole / "reproduce")
+    attacks = {
+        "train": lambda draw: training(folder, models, kinds["train"], draw, tally),
+        "denoise": lambda draw: denoising(folder, pictures, kinds["denoise"], draw, tally),
+        "reproduce": lambda draw: reproduction(folder, figures, kinds["reproduce"], draw, tally),
+    }
+    while sum(tally[f"{name}: killed"] for name in KINDS) < count:
+        # Whichever has been killed least.
+        name = min(KINDS, key=lambda name: tally[f"{name}: killed"])
+        attacks[name](random.Random(tally["rounds"]))
         tally.add("rounds")
     tally.table()
 

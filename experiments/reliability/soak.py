@@ -26,7 +26,7 @@ def main():
     for i in range(count):
         path = pictures / f"{i:06}.png"
         if not path.exists():
-            png(path, 64 + i % 37, 64 + i % 29, channels=1 if i % 3 else 3, seed=i)
+            png(path, 40 + i % 23, 40 + i % 19, channels=1 if i % 3 else 3, seed=i)
             if i % 100 == 99:
                 data = path.read_bytes()
                 path.write_bytes(data[: len(data) // 2])
@@ -37,6 +37,7 @@ def main():
     with open(folder / "said.txt", "w+", encoding="utf-8") as said:
         process = subprocess.Popen(words, stderr=said)
         while process.poll() is None:
+            # A directory listing of thousands takes its time, but counts.
             done = sum(1 for _ in results.glob("*.png")) if results.exists() else 0
             memory = resident(process)
             if memory:
@@ -44,17 +45,17 @@ def main():
             time.sleep(1)
         said.seek(0)
         text = said.read()
+    # From the thousandth picture on; the last samples are of a process that gives its memory back.
     late = [memory for done, memory in samples if done >= min(1000, count // 10)]
-    # The last samples are of a process that gives its memory back.
-    half = len(late) // 2
-    growth = 100 * (max(late[half:]) / max(late[:half]) - 1) if half else float("nan")
+    first = late[: max(1, len(late) // 10)]
+    growth = 100 * (max(late) / max(first) - 1) if late else float("nan")
     print(f"{'pictures':<36} {count:>10}")
     print(f"{'bad ones':<36} {len(bad):>10}")
     print(f"{'bad ones named':<36} {sum(name in text for name in bad):>10}")
     print(f"{'written':<36} {sum(1 for _ in results.glob('*.png')):>10}")
     print(f"{'exit code':<36} {process.returncode:>10}")
     print(f"{'largest memory in MB':<36} {max(m for _, m in samples) / 1000 if samples else 0:>10.1f}")
-    print(f"{'growth of memory later on, per cent':<36} {growth:>10.1f}")
+    print(f"{'growth from the thousandth on, in %':<36} {growth:>10.1f}")
     print(f"{'seconds':<36} {time.time() - start:>10.0f}")
 
 

@@ -123,7 +123,10 @@ LONG = {
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones there")
 @pytest.mark.parametrize("call", LONG)
 def test_ctrl_c_ends_long_calls(call):
+    # A shell without job control starts programs in the background with Ctrl-C ignored, and that is inherited.
     code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, proxlift, sys, time
 from proxlift import operators, prox, solver
 proxlift.denoise(np.zeros((8, 8)), 0.1)

@@ -4,6 +4,7 @@ use proxlift::storage::{self, write_atomically};
 use proxlift::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 
@@ -49,4 +50,28 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 /// What a JSON file holds; none if it cannot be read as that.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&storage::read_text(path).ok()?).ok()
+}
+
+/// Writes a value that later sessions go on from, with its checksum.
+pub fn keep(path: &Path, value: &impl Serialize) -> Result<()> {
+    let value = serde_json::to_value(value).map_err(|e| Error::file(path, e.to_string()))?;
+    write_json(path, &json!({"crc32": checksum(&value), "value": value}))
+}
+
+/// What [`keep`] wrote; none if it is damaged. What version 0.4 wrote, without a checksum, is read too.
+pub fn recall<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_value(sound(&storage::read_text(path).ok()?)?).ok()
+}
+
+/// The value of such a text, if its checksum is right or it has none.
+pub fn sound(text: &str) -> Option<Value> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    match value.get("crc32") {
+        Some(known) => (*known == checksum(&value["value"])).then(|| value["value"].take()),
+        None => Some(value),
+    }
+}
+
+pub fn checksum(value: &Value) -> String {
+    format!("{:08x}", crc32fast::hash(value.to_string().as_bytes()))
 }

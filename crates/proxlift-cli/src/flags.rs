@@ -1,6 +1,5 @@
 //! Flags that several commands share: noise levels, threads.
 
-use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use proxlift::Error;
 pub use proxlift::error::check_not_negative;
@@ -82,8 +81,22 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     if threads.is_none() {
         check_threads_of_environment()?;
     }
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
-    builder.build().context("cannot start threads")
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .build()
+        .map_err(|e| unstarted(&e).into())
+}
+
+/// Starts the threads of work that is not given a pool, while their failure can be told.
+pub fn start_threads() -> proxlift::Result<()> {
+    check_threads_of_environment()?;
+    rayon::ThreadPoolBuilder::new().build_global().map_err(|e| unstarted(&e))
+}
+
+fn unstarted(error: &rayon::ThreadPoolBuildError) -> Error {
+    Error::invalid(format!(
+        "threads cannot be started: there is no memory for them, or too many run ({error})"
+    ))
 }
 
 /// Refuses a number of threads from outside that no machine has.

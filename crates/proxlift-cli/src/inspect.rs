@@ -1,6 +1,6 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
-use crate::{files::check_free, output, sensitivity::jacobian_norms_within, test_set::images};
+use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::images};
 use proxlift::analysis::{LipschitzBound, filter_sheet};
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
@@ -9,7 +9,6 @@ use proxlift::{Error, Result, image::Channels, network::Architecture, storage};
 use safetensors::SafeTensors;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Show a model: its sizes, steps, norms and provenance, and a picture of its filters.
 ///
@@ -48,12 +47,17 @@ pub struct Arguments {
 
 /// The pictures that the Jacobian is measured at: how many at most, and the side of their centre crops.
 const MEASURED: (usize, usize) = (12, 96);
-/// No picture is begun after so long.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Operations that take as long as to keep a number, and to find it again.
+const KEPT: usize = 40;
 /// The least side, for networks however large.
 const LEAST_SIDE: usize = 8;
 /// What a forward pass over one of them may cost in floating-point operations: larger networks get smaller pictures.
 const MOST_WORK: usize = 1 << 29;
+/// What one pass over all of them may cost: fewer are measured then, and at last none. Seconds in all.
+const MOST_WORK_IN_ALL: usize = 1 << 31;
+/// What the Lipschitz bound may cost: the networks of strangers may be large.
+const MOST_OPERATIONS: f64 = 1e10;
+const TOO_LARGE: &str = "left out: the network is too large for that to take seconds";
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Some(name) = &arguments.model else { return list() };
@@ -61,7 +65,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         check_free(sheet, arguments.overwrite)?;
     }
     let (model, version) = load(name, arguments.colour)?;
-    let bound = LipschitzBound::of(&model.network)?;
+    let bound = LipschitzBound::within(&model.network, MOST_OPERATIONS)?;
     let measured = Measured::at(&model, arguments.data.as_deref(), arguments.seed)?;
     if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
@@ -84,21 +88,29 @@ struct Measured {
 }
 
 impl Measured {
-    fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Self> {
+    /// None where even one small picture would take too long.
+    fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Option<Self>> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
         let channels = if sizes.colours() == 1 { Channels::Grey } else { Channels::Rgb };
-        let pictures = images(folder, channels, MEASURED.0)?;
-        let affordable = (MOST_WORK / sizes.forward_flops().max(1)).isqrt();
-        let side = affordable.clamp(LEAST_SIDE, MEASURED.1);
+        // A feature of a layer, which is kept, costs as much as some operations.
+        let work = sizes.forward_flops() + KEPT * sizes.depth * sizes.features;
+        let side = (MOST_WORK / work.max(1)).isqrt().clamp(LEAST_SIDE, MEASURED.1);
+        // Around small pictures the zeros that a kernel reads count too.
+        let work = work * (side + sizes.kernel - 1).pow(2);
+        let count = MEASURED.0.min(MOST_WORK_IN_ALL / work.max(1));
+        if count == 0 {
+            return Ok(None);
+        }
+        let pictures = images(folder, channels, count)?;
         let noisy = pictures.images().iter().enumerate();
         let noisy = noisy.map(|(i, image)| add_gaussian(&image.centre(side), sigma as f32, seed, i as u64));
-        let mut norms = jacobian_norms_within(&model.network, &noisy.collect::<Result<Vec<_>>>()?, LONGEST)?;
+        let mut norms = jacobian_norms(&model.network, &noisy.collect::<Result<Vec<_>>>()?)?;
         norms.sort_by(f64::total_cmp);
         let (middle, images) = (norms.len() / 2, norms.len());
         let median = if images % 2 == 1 { norms[middle] } else { (norms[middle - 1] + norms[middle]) / 2.0 };
         let max = norms[images - 1];
         let data = folder.map_or("built-in".into(), |folder| folder.display().to_string());
-        Ok(Self { median, max, images, side, sigma, seed, data })
+        Ok(Some(Self { median, max, images, side, sigma, seed, data }))
     }
 }
 
@@ -150,13 +162,15 @@ struct Layer {
 struct Facts {
     model: Model,
     version: u32,
-    bound: LipschitzBound,
-    measured: Measured,
+    /// None where the network is too large.
+    bound: Option<LipschitzBound>,
+    measured: Option<Measured>,
 }
 
 impl Facts {
     fn layers(&self) -> Vec<Layer> {
-        let (tau, LipschitzBound { norms, steps, .. }) = (&self.model.network.tau, &self.bound);
+        let tau = &self.model.network.tau;
+        let Some(LipschitzBound { norms, steps, .. }) = &self.bound else { return Vec::new() };
         let layer = |(k, &norm): (usize, &f64)| {
             let inner = k.checked_sub(1).filter(|&i| i < tau.len());
             Layer { k, norm, tau: inner.map(|i| f64::from(tau[i])), step: inner.map(|i| steps[i]) }
@@ -193,8 +207,8 @@ impl Facts {
             "sigma": sigma,
             "noise": noise,
             "lambda": { "min": least, "max": most },
-            "non_expansive_layers": network.is_plain() && bound.layers_are_non_expansive(),
-            "lipschitz_bound": bound.bound,
+            "non_expansive_layers": bound.as_ref().map(|b| network.is_plain() && b.layers_are_non_expansive()),
+            "lipschitz_bound": bound.as_ref().map(|b| b.bound),
             "jacobian_norm": self.measured,
             "layers": self.layers(),
             "provenance": provenance,
@@ -203,23 +217,30 @@ impl Facts {
 
     fn print(&self) -> anyhow::Result<()> {
         let (Model { network, sigma, noise, provenance }, bound) = (&self.model, &self.bound);
-        let Measured { median, max, images, side, data, .. } = &self.measured;
         let sizes = network.architecture();
         let field = 2 * sizes.receptive_radius() + 1;
         let (least, most) = self.thresholds();
         let thresholds =
             if least == most { format!("{least:.4}") } else { format!("{least:.4} to {most:.4}") };
-        let layers = match (network.is_plain(), bound.layers_are_non_expansive()) {
+        let layers = match (network.is_plain(), bound.as_ref().map(LipschitzBound::layers_are_non_expansive))
+        {
             (false, _) => "with momentum: whether the network expands does not follow from single layers",
-            (_, true) => "all non-expansive: tau ||L||^2 is at most 2",
-            (_, false) => "at least one has tau ||L||^2 above 2 and may expand",
+            (_, Some(true)) => "all non-expansive: tau ||L||^2 is at most 2",
+            (_, Some(false)) => "at least one has tau ||L||^2 above 2 and may expand",
+            (_, None) => TOO_LARGE,
         };
-        // The bound may be huge.
-        let factor =
-            if bound.bound < 1e5 { format!("{:.2}", bound.bound) } else { format!("{:.1e}", bound.bound) };
-        let norms = format!(
-            "median {median:.3}, maximum {max:.3}, measured at {images} noisy pictures of {side} x {side} pixels ({data})"
-        );
+        let factor = bound.as_ref().map_or(TOO_LARGE.into(), |LipschitzBound { bound, .. }| {
+            // It may be huge.
+            let factor = if *bound < 1e5 { format!("{bound:.2}") } else { format!("{bound:.1e}") };
+            format!("{factor}, proven for pictures of any size")
+        });
+        let norms = self.measured.as_ref().map_or(TOO_LARGE.into(), |measured| {
+            let Measured { median, max, images, side, data, .. } = measured;
+            format!(
+                "median {median:.3}, maximum {max:.3}, measured at {images} noisy pictures of {side} x {side} pixels \
+                 ({data})"
+            )
+        });
         for (name, fact) in [
             ("format", format!("proxlift model, version {}", self.version)),
             ("network", network.to_string()),
@@ -230,12 +251,14 @@ impl Facts {
             ("thresholds", thresholds),
             ("activations", format!("proxes: slopes from 0 to {:.3}", self.steepest())),
             ("layers", layers.into()),
-            ("Lipschitz bound", format!("{factor}, proven for pictures of any size")),
+            ("Lipschitz bound", factor),
             ("Jacobian norm", norms),
         ] {
             output::line(format_args!("{name:<16} {fact}"))?;
         }
-        output::line("\nlayer      ||L||        tau  tau ||L||^2")?;
+        if bound.is_some() {
+            output::line("\nlayer      ||L||        tau  tau ||L||^2")?;
+        }
         for Layer { k, norm, tau, step } in self.layers() {
             let [tau, step] = [tau, step].map(|value| value.map_or("-".into(), |v| format!("{v:.4}")));
             output::line(format_args!("{k:>5} {norm:>10.4} {tau:>10} {step:>12}"))?;

@@ -1,5 +1,7 @@
 //! `proxlift`: flags -> settings -> work. The library does the work; this crate only converts.
 
+#[cfg(not(test))]
+mod allocator;
 mod bench;
 mod chart;
 mod choice;
@@ -54,7 +56,7 @@ struct Cli {
 impl Cli {
     /// Settles what holds for the whole program.
     fn prepare(&self) -> proxlift::Result<()> {
-        flags::check_threads_of_environment()?;
+        flags::start_threads()?;
         self.memory.into_iter().for_each(proxlift::memory::limit_to);
         let of_environment = std::env::var("PROXLIFT_SIMD").ok();
         match self.simd.as_ref().or(of_environment.as_ref()) {
@@ -116,7 +118,9 @@ fn main() -> ExitCode {
     if !cli.command.stops_by_itself() {
         train::interrupt::leave_at_once();
     }
-    let result = cli.prepare().map_err(Into::into).and_then(|()| cli.command.run());
+    // Commands tell where memory ran out as far as they can; what they cannot tell is told here.
+    let run = || Ok(cli.prepare().map_err(Into::into).and_then(|()| cli.command.run()));
+    let result = proxlift::memory::or_error(run).unwrap_or_else(|e| Err(e.into()));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
@@ -150,6 +154,9 @@ fn refuse_flags(error: &clap::Error) -> ExitCode {
     ExitCode::from(BAD_INPUT)
 }
 
+#[cfg(test)]
+#[path = "../tests/unit/mutations.rs"]
+mod mutations;
 #[cfg(test)]
 #[path = "../tests/unit/pages.rs"]
 mod tests;

@@ -3,20 +3,12 @@
 use proxlift::operator::{NormParams, PowerState, spectral_norm};
 use proxlift::{Result, analysis::Jacobian, engine, image::Image, network::Network};
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 /// The power iteration: what it has found after so many steps is a lower bound, near enough to compare networks.
 const NORM: NormParams = NormParams { tolerance: 1e-3, max_iterations: 60, min_iterations: 1 };
 
 /// The norm of the Jacobian at each noisy picture, in order.
 pub fn jacobian_norms(network: &Network<f32>, noisy: &[Image]) -> Result<Vec<f64>> {
-    jacobian_norms_within(network, noisy, Duration::MAX)
-}
-
-/// The same, but no picture is begun after so long, except one: networks of strangers may take for ever.
-pub fn jacobian_norms_within(network: &Network<f32>, noisy: &[Image], time: Duration) -> Result<Vec<f64>> {
-    let (start, done) = (Instant::now(), AtomicUsize::new(0));
     let engine = engine::standard();
     let norm = |image: &Image| -> Result<f64> {
         let sizes = network.architecture();
@@ -26,9 +18,5 @@ pub fn jacobian_norms_within(network: &Network<f32>, noisy: &[Image], time: Dura
         let mut state = PowerState::new(&jacobian, 0);
         Ok(f64::from(spectral_norm(&jacobian, &mut state, &NORM).norm))
     };
-    let norms = noisy.par_iter().filter_map(|image| {
-        let begun = done.fetch_add(1, Ordering::Relaxed);
-        (begun == 0 || start.elapsed() < time).then(|| norm(image))
-    });
-    norms.collect()
+    noisy.par_iter().map(norm).collect()
 }

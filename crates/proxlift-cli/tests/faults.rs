@@ -99,6 +99,7 @@ fn a_training_run_survives_a_fault_at_every_call() {
             break;
         }
     }
+    println!("{injected} faults in a training run, at {at} calls");
     assert!(injected > 60, "{injected}");
 }
 
@@ -110,6 +111,7 @@ fn a_picture_survives_a_fault_at_every_call() {
     let before = std::fs::read(whole.grey("a.png")).unwrap();
     whole.succeeds(&denoise);
     let after = std::fs::read(whole.path("a.png")).unwrap();
+    let mut injected = 0;
     for at in 0.. {
         let mut reached = false;
         for fault in faults(at) {
@@ -117,6 +119,7 @@ fn a_picture_survives_a_fault_at_every_call() {
             desk.grey("a.png");
             let done = run(&desk, &denoise, fault, at);
             reached |= !done;
+            injected += 1;
             let now = std::fs::read(desk.path("a.png")).unwrap();
             assert!(now == after || !done && now == before, "{fault} at {at}");
             if now == before {
@@ -126,6 +129,7 @@ fn a_picture_survives_a_fault_at_every_call() {
             }
         }
         if !reached {
+            println!("{injected} faults in a denoising, at {at} calls");
             break;
         }
     }

@@ -109,3 +109,47 @@ fn of_processes_that_race_for_a_folder_one_wins() {
     assert_eq!(race(&["train", "-q", "--resume", "run"]), 1);
     assert_eq!(std::fs::read_to_string(desk.path("run/history.jsonl")).unwrap().lines().count(), 60);
 }
+
+/// The same for reproductions, which all sessions would otherwise write into.
+#[test]
+fn of_processes_that_race_for_a_reproduction_one_wins() {
+    let desk = Desk::new();
+    let arguments = ["reproduce", "-q", "--tiny", "--only", "figure1", "--out", "r"];
+    let children: Vec<Child> = (0..4).map(|_| spawned(&desk, &arguments)).collect();
+    let ended = children.into_iter().map(|child| child.wait_with_output().unwrap());
+    let (won, lost): (Vec<_>, Vec<_>) = ended.partition(|output| output.status.success());
+    for lost in &lost {
+        let said = String::from_utf8_lossy(&lost.stderr);
+        assert_eq!(lost.status.code(), Some(2), "{said}");
+        assert!(said.contains("process ") && said.contains("working in this folder"), "{said}");
+    }
+    assert_eq!(won.len(), 1);
+    // It can be gone on with afterwards, and what a process that was killed left at once does not keep the next out.
+    desk.succeeds(&arguments);
+    std::fs::remove_dir_all(desk.path("r")).unwrap();
+    std::fs::create_dir(desk.path("r")).unwrap();
+    for name in ["r/.lock", "r/.proxlift-1-0.partial"] {
+        std::fs::write(desk.path(name), "").unwrap();
+    }
+    desk.succeeds(&arguments);
+}
+
+/// What a reproduction goes on from is not taken when a bit of it has changed.
+#[test]
+fn a_damaged_outcome_is_trained_again() {
+    let desk = Desk::new();
+    let arguments = ["reproduce", "-q", "--tiny", "--only", "figure1", "--out", "r"];
+    desk.succeeds(&arguments);
+    let kept = || desk.contents().into_iter().find(|(path, _)| path.ends_with("history.json")).unwrap();
+    let (path, whole) = kept();
+    let text = String::from_utf8(whole).unwrap();
+    let at = text.find("\"loss\": ").unwrap() + 8;
+    let digit = if &text[at + 3..at + 4] == "1" { "2" } else { "1" };
+    std::fs::write(&path, [&text[..at + 3], digit, &text[at + 4..]].concat()).unwrap();
+    desk.succeeds(&arguments);
+    let again = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+    let losses = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.contains("\"loss\"")).map(Into::into).collect()
+    };
+    assert_eq!(losses(&again), losses(&text));
+}

@@ -5,7 +5,9 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 
 /// A floating-point number the mathematics is written in.
-pub trait Real: Float + NumAssign + Sum + Default + Send + Sync + Debug + Display + 'static {
+pub trait Real:
+    Float + NumAssign + Sum + Default + bytemuck::Zeroable + Send + Sync + Debug + Display + 'static
+{
     /// Rounds an `f64` constant.
     fn of(x: f64) -> Self;
     /// Widens to `f64`.

@@ -1,6 +1,7 @@
 //! Pictures that are damaged, hostile or hold more than one frame, and colours that are multiplied by alpha.
 #![allow(missing_docs)]
 
+use jpeg_encoder::{ColorType, Encoder};
 use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::image::Channels;
 use proxlift::image::io::{self, Depth, Format, Limits, Pages, Picture, write_raster};
@@ -58,6 +59,70 @@ fn a_jpeg_without_all_of_its_pixels_is_refused() {
         }
         // The last bytes may be padding alone.
         assert!(accepted.iter().all(|&missing| missing <= 2), "up to {:?} bytes missing", accepted.first());
+    }
+}
+
+fn progressive(colours: ColorType, samples: usize) -> Vec<u8> {
+    let (mut file, size) = (Vec::new(), (61, 45));
+    let pixels: Vec<u8> = (0..size.0 * size.1 * samples).map(|i| ((i * i / 7) % 251) as u8).collect();
+    let mut encoder = Encoder::new(&mut file, 85);
+    encoder.set_progressive(true);
+    encoder.encode(&pixels, size.0 as u16, size.1 as u16, colours).unwrap();
+    file
+}
+
+/// Where the scans of a JPEG begin.
+fn scans(bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len() - 1).filter(|&at| bytes[at..at + 2] == [0xff, 0xda]).collect()
+}
+
+/// Whether a place is not in the tables between two scans, which are of no use to a picture that ends there.
+fn segment(bytes: &[u8], at: usize) -> bool {
+    let before = bytes[..at].windows(2).rposition(|w| w[0] == 0xff && (0xc0..0xfe).contains(&w[1]));
+    before.is_none_or(|marker| bytes[marker + 1] == 0xda)
+}
+
+/// The same for progressive ones, whose scans each hold a part of every block.
+#[test]
+fn a_progressive_jpeg_is_read_whole_and_refused_cut() {
+    for (colours, samples) in [(ColorType::Luma, 1), (ColorType::Rgb, 3)] {
+        let bytes = progressive(colours, samples);
+        let whole = io::decode(&bytes, &Limits::default()).unwrap().image;
+        assert_eq!(whole.shape(), (samples, 45, 61));
+        let scans = scans(&bytes);
+        assert!(bytes.windows(2).any(|w| w == [0xff, 0xc2]) && scans.len() > 2, "it is progressive");
+        let mut accepted = Vec::new();
+        for end in scans[0] + 14..bytes.len() - 2 {
+            let cut = [&bytes[..end], &[0xff, 0xd9]].concat();
+            if io::decode(&cut, &Limits::default()).is_ok() {
+                accepted.push(end);
+            }
+        }
+        // Cut between two scans, a picture is whole, only coarser; the last bytes of a scan may be padding alone.
+        let ends = |end: usize| scans.iter().any(|&scan| end.abs_diff(scan) < 3) || end + 5 > bytes.len();
+        let outside = |end: &usize| !ends(*end) && segment(&bytes, *end);
+        assert!(!accepted.iter().any(outside), "{accepted:?} {scans:?}");
+    }
+}
+
+/// A few bytes a scan go through every block: that must not be repeated without end, nor for a size that is not the
+/// picture's.
+#[test]
+fn a_jpeg_of_many_scans_or_two_sizes_is_refused_at_once() {
+    let bytes = progressive(ColorType::Luma, 1);
+    let scans = scans(&bytes);
+    let (last, end) = (scans[scans.len() - 1], bytes.len() - 2);
+    let many = [&bytes[..last], &bytes[last..end].repeat(200), &[0xff, 0xd9]].concat();
+    let refused = io::decode(&many, &Limits::default()).unwrap_err().to_string();
+    assert!(refused.contains("128 scans"), "{refused}");
+    let frame = bytes.windows(2).position(|w| w == [0xff, 0xc2]).unwrap();
+    let mut other = bytes[frame..frame + 13].to_vec();
+    other[5..9].fill(0xff);
+    for at in [frame, scans[0], scans[1]] {
+        let two = [&bytes[..at], &other[..], &bytes[at..]].concat();
+        let (start, before) = (std::time::Instant::now(), resident());
+        let _ = io::decode(&two, &Limits::default());
+        assert!(start.elapsed().as_secs_f64() < 1.0 && resident() - before < 100_000);
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "help/unsealed.rs"]
 mod unsealed;
 
+use proxlift::lifting;
 use proxlift::model::{Model, Provenance};
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{Checkpoint, EpochRecord, Snapshot};
@@ -50,6 +51,7 @@ fn no_flip_is_accepted(bytes: &[u8], read: impl Fn(&[u8]) -> bool) {
             damaged[at] ^= 1 << bit;
         }
     }
+    println!("{} bits flipped", 8 * bytes.len());
 }
 
 #[test]
@@ -62,6 +64,13 @@ fn no_flipped_bit_of_a_model_is_accepted() {
 #[test]
 fn no_flipped_bit_of_a_checkpoint_is_accepted() {
     no_flip_is_accepted(&checkpoint(), |bytes| Checkpoint::from_bytes(bytes).is_ok());
+}
+
+#[test]
+fn no_flipped_bit_of_a_lifted_network_is_accepted() {
+    let network = lifting::Network::from_denoiser(&network(true).cast::<f64>(), 6, 5).unwrap();
+    let read = |bytes: &[u8]| lifting::Network::<f64>::from_bytes(bytes).is_ok();
+    no_flip_is_accepted(&network.to_bytes().unwrap(), read);
 }
 
 /// The header of a file, to be changed, and the data behind it.

@@ -84,6 +84,25 @@ fn one_process_has_a_folder_and_the_other_is_told_which() {
     drop(again);
 }
 
+/// A folder from a stranger may hold links: what they lead to is not written to.
+#[cfg(unix)]
+#[test]
+fn links_in_a_folder_are_not_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let precious = folder.path().join("precious");
+    std::fs::write(&precious, "mine").unwrap();
+    let run = folder.path().join("run");
+    std::fs::create_dir(&run).unwrap();
+    for name in [".lock", "history.jsonl"] {
+        std::os::unix::fs::symlink(&precious, run.join(name)).unwrap();
+    }
+    let refused = Lock::take(&run).unwrap_err().to_string();
+    assert!(refused.contains("link"), "{refused}");
+    assert!(storage::append(&run.join("history.jsonl"), b"more").is_err());
+    write(&run.join("history.jsonl"), "new");
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "mine");
+}
+
 #[test]
 fn memory_that_there_is_not_is_refused_in_a_sentence() {
     assert!(proxlift::memory::available().is_none_or(|bytes| bytes > 1 << 20));

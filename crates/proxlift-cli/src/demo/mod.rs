@@ -9,7 +9,7 @@ use anyhow::Result;
 use page::{Page, Shot};
 use proxlift::dataset::synthetic::scene;
 use proxlift::image::noise::add_gaussian;
-use proxlift::{Denoiser, evaluation::Score, image::Channels, model::BuiltIn};
+use proxlift::{Denoiser, evaluation::Score, image::Channels, model::BuiltIn, storage};
 use serde_json::json;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -143,8 +143,8 @@ fn tell(arguments: &Arguments, shots: &[Shot]) -> Result<()> {
 /// Whether a file is the page of an earlier demo.
 fn is_ours(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(512).read_to_end(&mut start));
-    read.is_ok() && String::from_utf8_lossy(&start).contains(&format!("<title>{}</title>", page::TITLE))
+    let read = storage::open(path).is_ok_and(|file| file.take(512).read_to_end(&mut start).is_ok());
+    read && String::from_utf8_lossy(&start).contains(&format!("<title>{}</title>", page::TITLE))
 }
 
 /// Opens a page in the browser, if there is a screen and something that opens pages.

@@ -37,7 +37,12 @@ impl Job<'_> {
         let progress = Progress::new(tasks.len(), "denoising");
         let (written, pixels) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let rows = Mutex::new(Vec::new());
-        let add = |row| rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        let add = |row| {
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            if rows.len() < report::MOST {
+                rows.push(row);
+            }
+        };
         let shown = Mutex::new(BTreeMap::new());
         side_by_side(tasks, workers, |task| {
             match self.picture(task) {
@@ -66,6 +71,9 @@ impl Job<'_> {
         drop(progress);
         if !self.arguments.json {
             report::table(rows.into_inner().unwrap_or_default()).iter().for_each(output::note);
+            if tasks.len() > report::MOST {
+                output::note(format_args!("and {} more: --json tells of all", tasks.len() - report::MOST));
+            }
         }
         self.show(&shown.into_inner().unwrap_or_default().into_values().collect::<Vec<_>>())?;
         Ok((written.into_inner(), pixels.into_inner()))

@@ -3,6 +3,9 @@
 use super::done::Done;
 use std::path::Path;
 
+/// The most lines: a folder of any size takes the same memory.
+pub(super) const MOST: usize = 1000;
+
 /// The longest name that has a line for itself and its facts.
 const WIDEST: usize = 40;
 

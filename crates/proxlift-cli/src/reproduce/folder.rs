@@ -1,7 +1,7 @@
 //! The folder of a reproduction: made once, found again to go on.
 
 use crate::files::{read_json, write, write_json};
-use proxlift::{Error, Result};
+use proxlift::{Error, Result, storage::Lock};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,33 @@ const MARK: &str = "reproduce.json";
 /// The layout of the folder; another one cannot be gone on with.
 const FORMAT: u64 = 1;
 
-#[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Keeps other processes out.
+    _lock: Lock,
+}
 
 impl Folder {
     /// A new folder, or one that an earlier reproduction left.
     pub fn open(path: &Path) -> Result<Self> {
         let (mark, version) = (path.join(MARK), env!("CARGO_PKG_VERSION"));
-        let folder = Self(path.to_path_buf());
+        // Asked before the lock is taken, so that no file is made in a foreign folder, and again when nobody else is there.
+        Self::check(path)?;
+        std::fs::create_dir_all(path).map_err(Error::io(path))?;
+        let folder = Self { path: path.to_path_buf(), _lock: Lock::take(path)? };
+        Self::check(path)?;
+        // Written also where it is there already: an output that cannot be written is refused before any work.
+        write_json(&mark, &json!({"format": FORMAT, "program": version}))?;
+        for part in [folder.path("figures"), folder.runs()] {
+            std::fs::create_dir_all(&part).map_err(Error::io(&part))?;
+        }
+        Ok(folder)
+    }
+
+    /// Refuses a folder of another version, and one that holds something else.
+    fn check(path: &Path) -> Result<()> {
+        let (mark, version) = (path.join(MARK), env!("CARGO_PKG_VERSION"));
         if mark.exists() {
             let value: Value = read_json(&mark).unwrap_or_default();
             let (format, program) = (value["format"].as_u64(), value["program"].as_str());
@@ -30,23 +49,15 @@ impl Folder {
                 );
                 return Err(Error::file(path, reason));
             }
-        } else {
-            std::fs::create_dir_all(path).map_err(Error::io(path))?;
-            if std::fs::read_dir(path).map_err(Error::io(path))?.next().is_some() {
-                let reason = "this folder is not empty and holds no reproduction: choose another --out";
-                return Err(Error::file(path, reason));
-            }
+        } else if path.exists() && !Lock::is_all_in(path)? {
+            let reason = "this folder is not empty and holds no reproduction: choose another --out";
+            return Err(Error::file(path, reason));
         }
-        // Written also where it is there already: an output that cannot be written is refused before any work.
-        write_json(&mark, &json!({"format": FORMAT, "program": version}))?;
-        for part in [folder.path("figures"), folder.runs()] {
-            std::fs::create_dir_all(&part).map_err(Error::io(&part))?;
-        }
-        Ok(folder)
+        Ok(())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     pub fn runs(&self) -> PathBuf {

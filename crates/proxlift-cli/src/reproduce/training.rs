@@ -3,7 +3,7 @@
 use super::machine::{COMMIT, thread_seconds};
 use super::pictures::Pictures;
 use super::runs::{Experiment, Run};
-use crate::files::{read_json, write, write_json};
+use crate::files::{keep, recall, write};
 use crate::train::{file, interrupt};
 use proxlift::dataset::{PatchSpec, Patches, Visit};
 use proxlift::training::{Checkpoint, EpochRecord, Go, Notes, Observer, Progress, Session, Trainer};
@@ -84,7 +84,7 @@ impl Training {
         let [settings, data] = parts.map(|part| part.get(..8).unwrap_or(part));
         let folder = runs.join(format!("{}-{settings}-{data}", run.name));
         let fingerprint = format!("{}-{}", parts[0], parts[1]);
-        let finished = read_json(&folder.join(HISTORY)).filter(|outcome: &Outcome| {
+        let finished = recall(&folder.join(HISTORY)).filter(|outcome: &Outcome| {
             let is_whole = outcome.diverged.is_some() || folder.join(MODEL).is_file();
             is_whole && outcome.fingerprint == fingerprint
         });
@@ -146,7 +146,7 @@ impl Training {
         let (trainer, commit) = (session.trainer.describe(), COMMIT.into());
         let fingerprint = self.fingerprint.clone();
         let outcome = Outcome { fingerprint, trainer, commit, diverged, epochs: clerk.epochs };
-        write_json(&folder.join(HISTORY), &outcome)?;
+        keep(&folder.join(HISTORY), &outcome)?;
         self.outcome.get_or_init(|| outcome);
         for left in [CHECKPOINT, PARTIAL] {
             // What is finished needs them no more; that they stay does no harm.
@@ -204,7 +204,7 @@ impl Clerk<'_> {
     /// The checkpoint of this very training; takes over the epochs up to it.
     fn recall(&mut self) -> Option<Checkpoint> {
         let checkpoint = Checkpoint::load(self.training.folder.join(CHECKPOINT)).ok()?;
-        let mut epochs: Vec<Epoch> = read_json(&self.training.folder.join(PARTIAL))?;
+        let mut epochs: Vec<Epoch> = recall(&self.training.folder.join(PARTIAL))?;
         // The epochs are written first: there may be more of them than the checkpoint knows.
         let known = checkpoint.record.epoch + 1;
         epochs.truncate(known);
@@ -257,7 +257,7 @@ impl Observer for Clerk<'_> {
             // The outcome is written next.
             return Ok(None);
         }
-        write_json(&self.training.folder.join(PARTIAL), &self.epochs)?;
+        keep(&self.training.folder.join(PARTIAL), &self.epochs)?;
         Ok(Some(Notes::new()))
     }
 }

@@ -5,7 +5,11 @@ use proxlift::{Error, Result};
 use std::path::Path;
 
 pub fn load(path: &Path) -> Result<Settings> {
-    let text = proxlift::storage::read_text(path)?;
+    parse(&proxlift::storage::read_text(path)?, path)
+}
+
+/// The settings of a text, which is that of the file at `path`.
+pub fn parse(text: &str, path: &Path) -> Result<Settings> {
     let wrong = |error: toml::de::Error| {
         let line =
             error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -19,8 +23,8 @@ pub fn load(path: &Path) -> Result<Settings> {
         Error::file(path, format!("line {line}: {said}"))
     };
     // Read twice: once for the line of a mistake, once by names, which may be those of an older version.
-    toml::from_str::<Settings>(&text).map_err(wrong)?;
-    Settings::from_map(toml::from_str(&text).map_err(wrong)?).map_err(|e| Error::file(path, e.to_string()))
+    toml::from_str::<Settings>(text).map_err(wrong)?;
+    Settings::from_map(toml::from_str(text).map_err(wrong)?).map_err(|e| Error::file(path, e.to_string()))
 }
 
 /// The file that repeats a training.

@@ -49,7 +49,7 @@ impl Record {
         let path = folder.join(NAME);
         if path.is_file() {
             let text = storage::read_text(&path)?;
-            let before: Self = serde_json::from_str(&text).map_err(|e| {
+            let before = Self::parse(&text).map_err(|e| {
                 Error::file(&path, format!("this file is damaged ({e}): remove it to resume"))
             })?;
             match self.differs(&before) {
@@ -67,7 +67,13 @@ impl Record {
         files::write_json(&path, self)
     }
 
-    fn differs(&self, before: &Self) -> Option<String> {
+    /// What the text of the file says.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// In what the files differ, if they do.
+    pub fn differs(&self, before: &Self) -> Option<String> {
         let difference = before.0.iter().find_map(|(flag, before)| match self.0.get(flag) {
             Some(now) => Some(format!("in --{flag}, {}", now.differs(before)?)),
             None => Some(format!("--{flag} is missing")),

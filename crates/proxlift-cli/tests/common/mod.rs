@@ -11,6 +11,11 @@ use proxlift::network::{Architecture, Network};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// An animation of one frame of one pixel.
+pub const ANIMATED_WEBP: &[u8] =
+    b"RIFFR\0\0\0WEBPVP8X\x0a\0\0\0\x12\0\0\0\0\0\0\0\0\0ANIM\x06\0\0\0\xff\xff\xff\xff\0\0\
+    ANMF&\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0d\0\0\0VP8L\x0d\0\0\0/\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0";
+
 /// A folder of its own for each test.
 pub struct Desk(TempDir);
 

@@ -16,7 +16,7 @@
 //! network. It supposes that every layer meets its worst input, which all cannot at once: the constant at an image,
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
 
-use crate::network::{LayerMemory, Network};
+use crate::network::{Architecture, LayerMemory, Network};
 use crate::{Real, Result, operator::convolution_norm_bound};
 use rayon::prelude::*;
 
@@ -38,7 +38,21 @@ impl LipschitzBound {
     /// The bound for `network`, on images of any size.
     /// Fails when kernels are so large that their norms cannot be bounded.
     pub fn of<T: Real>(network: &Network<T>) -> Result<Self> {
-        let norm = |theta| Ok(convolution_norm_bound(theta, FREQUENCIES)?.upper);
+        Self::at(network, FREQUENCIES)
+    }
+
+    /// The same with about so many operations at most: at fewer frequencies, which makes the bound coarser, or none where
+    /// that does not help.
+    pub fn within<T: Real>(network: &Network<T>, most: f64) -> Result<Option<Self>> {
+        let sizes = network.architecture();
+        let grids = [FREQUENCIES, FREQUENCIES / 2, FREQUENCIES / 4].into_iter();
+        let mut fine =
+            grids.filter(|&grid| grid > 4 * (sizes.kernel - 1) && operations(&sizes, grid) <= most);
+        fine.next().map(|grid| Self::at(network, grid)).transpose()
+    }
+
+    fn at<T: Real>(network: &Network<T>, frequencies: usize) -> Result<Self> {
+        let norm = |theta| Ok(convolution_norm_bound(theta, frequencies)?.upper);
         let norms: Vec<f64> = network.theta.par_iter().map(norm).collect::<Result<_>>()?;
         let tau: Vec<f64> = network.tau.iter().map(|tau| tau.to_double()).collect();
         let steps: Vec<f64> = tau.iter().zip(&norms[1..]).map(|(tau, norm)| tau * norm * norm).collect();
@@ -67,4 +81,15 @@ impl LipschitzBound {
     pub fn layers_are_non_expansive(&self) -> bool {
         self.steps.iter().all(|&step| step <= 2.0)
     }
+}
+
+/// About how many operations a bound takes for a network of these sizes.
+fn operations(sizes: &Architecture, grid: usize) -> f64 {
+    let Architecture { depth, features, kernel, channels } = *sizes;
+    let (planes, order) = ((features * channels) as f64, channels as f64);
+    // Along rows, along columns, the product of the symbol with itself, and powers of that.
+    let rows = planes * (kernel * kernel * grid) as f64;
+    let powers = if channels > 1 { 330.0 * order.powi(3) } else { 0.0 };
+    let each = planes * 8.0 * (kernel as f64 + order) + powers;
+    (depth + 1) as f64 * (rows + (grid * grid / 2) as f64 * each)
 }

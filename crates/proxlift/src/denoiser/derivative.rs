@@ -4,7 +4,8 @@ use super::{Denoiser, method::Work, prepared::limit};
 use crate::analysis::Jacobian;
 use crate::engine::Engine;
 use crate::image::Image;
-use crate::{Result, network::Network, operator::LinearOperator};
+use crate::network::{Architecture, Network};
+use crate::{Result, memory, operator::LinearOperator};
 
 impl Denoiser {
     /// The denoised image, and `J* g` with `J` the Jacobian there: what the gradient `g` of a function of the result is as one
@@ -28,12 +29,22 @@ impl Denoiser {
             "only a network has a derivative here, for noise that is the same everywhere and without clipping");
         match &ready.work {
             Work::Nothing => Ok((noisy.clone(), g.clone())),
-            Work::Network(network, most) => pull_back(ready.engine, network, *most, noisy, g),
+            Work::Network(network, most) => {
+                memory::or_error(|| pull_back(ready.engine, network, *most, noisy, g))
+            }
             Work::TotalVariation(_) => {
                 Err(crate::Error::invalid("total variation has no derivative here: use a network"))
             }
         }
     }
+}
+
+/// Bytes for two passes that keep every layer, features before and after their activation, and what goes back.
+fn needed(network: &Network<f32>, height: usize, width: usize) -> u64 {
+    let Architecture { depth, features, channels, .. } = network.architecture();
+    let planes = 2 * depth * (2 * features + 2 * channels) + 8 * channels;
+    let pixels = height * width / network.architecture().stride().pow(2);
+    pixels as u64 * (planes * size_of::<f32>()) as u64
 }
 
 fn pull_back(
@@ -50,6 +61,7 @@ fn pull_back(
     let after = |side: usize| border + side.next_multiple_of(sizes.stride()) - side;
     let (rows, columns) = ((border, after(height)), (border, after(width)));
     let seen = noisy.mirrored(rows, columns);
+    memory::check("the derivative at this picture", needed(network, seen.height(), seen.width()))?;
     let mut padded = Image::zeros(channels, seen.height(), seen.width())?;
     padded.put((border, border), g);
     // Where the change is at its limit, the estimate moves with its pixel.

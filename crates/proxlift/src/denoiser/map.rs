@@ -9,7 +9,7 @@ use super::pixels::{BAND, Pixels};
 use super::prepared::{Pass, Progress, Put, clipped, step};
 use super::{Denoiser, variation};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
-use crate::{Result, image::Image, noise::NoiseKind};
+use crate::{Result, image::Image, memory, noise::NoiseKind};
 use std::ops::Range;
 
 const LEVELS_PER_OCTAVE: f64 = 4.0;
@@ -59,6 +59,16 @@ impl Denoiser {
         put: &mut Put<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
+        memory::or_error(|| self.with_map(picture, levels, put, progress))
+    }
+
+    fn with_map(
+        &self,
+        picture: &impl Pixels,
+        levels: &impl Pixels,
+        put: &mut Put<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
         let size = picture.size();
         refuse!(levels.size() != size || levels.kind().count() != 1 =>
             "the map of noise levels has {} x {} pixels, but the picture {} x {}",
@@ -83,6 +93,7 @@ impl Denoiser {
             Some(any) => {
                 let engine = &*self.engine;
                 let pass = Pass::new(engine, any, None, size);
+                pass.check()?;
                 let tiles = pass.tiles().count();
                 step(progress, 0, tiles)?;
                 for (done, (rows, columns)) in pass.tiles().iter().enumerate() {

@@ -7,7 +7,7 @@ use super::pixels::{BAND, Pixels};
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::model::BuiltIn;
-use crate::{Error, Result, image::Image, image::io::Raster, network::Network};
+use crate::{Error, Result, image::Image, image::io::Raster, memory, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
@@ -36,7 +36,7 @@ pub struct Prepared<'a> {
 impl Prepared<'_> {
     /// The second half of [`Denoiser::denoise_raster`](super::Denoiser::denoise_raster).
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
-        match &self.work {
+        memory::or_error(|| match &self.work {
             Work::Nothing => Ok(()),
             Work::Network(network, most) => self.pass(network, *most, raster)?.raster(raster, progress),
             Work::TotalVariation(lambda) => {
@@ -44,7 +44,7 @@ impl Prepared<'_> {
                 raster.put((0, 0), &estimate);
                 Ok(())
             }
-        }
+        })
     }
 
     /// The second half of [`Denoiser::denoise_pixels`](super::Denoiser::denoise_pixels), for the picture that this was
@@ -55,14 +55,16 @@ impl Prepared<'_> {
         put: &mut Put<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        match &self.work {
-            Work::Nothing => copy(picture, self.clip, put),
-            Work::Network(network, most) => {
-                return self.pass(network, *most, picture)?.pixels(picture, put, progress);
+        memory::or_error(|| {
+            match &self.work {
+                Work::Nothing => copy(picture, self.clip, put),
+                Work::Network(network, most) => {
+                    return self.pass(network, *most, picture)?.pixels(picture, put, progress);
+                }
+                Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
             }
-            Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn vary(&self, picture: &impl Pixels, lambda: f32, progress: &mut Progress<'_>) -> Result<Image> {
@@ -83,15 +85,7 @@ impl Prepared<'_> {
         picture: &impl Pixels,
     ) -> Result<Pass<'b>> {
         let pass = Pass::new(self.engine, network, most, picture.size());
-        let pixels = pass.tiles.pixels() * (network.architecture().stride().pow(2) as u64);
-        let work = pixels as f64 * network.architecture().forward_flops() as f64;
-        refuse!(work > MOST_WORK =>
-            "the network needs about {work:.0e} operations for a picture of this size, which would take days: use a \
-             smaller one");
-        crate::memory::check(
-            "a tile of the picture in this network",
-            pass.tiles.bytes(network.architecture()),
-        )?;
+        pass.check()?;
         Ok(Pass { stabiliser: self.stabiliser.as_ref(), clip: self.clip, ..pass })
     }
 }
@@ -195,6 +189,17 @@ impl<'a> Pass<'a> {
         let [height, width] = [size.0, size.1].map(|side| (side + 2 * network.border).div_ceil(stride));
         let tiles = engine.tiles(network.architecture(), height, width);
         Self { engine, network, most, stabiliser: None, size, tiles, clip: false }
+    }
+
+    /// Refuses what would take days, or more memory than there is.
+    pub fn check(&self) -> Result<()> {
+        let architecture = self.network.architecture();
+        let pixels = self.tiles.pixels() * (architecture.stride().pow(2) as u64);
+        let work = pixels as f64 * architecture.forward_flops() as f64;
+        refuse!(work > MOST_WORK =>
+            "the network needs about {work:.0e} operations for a picture of this size, which would take days: use a \
+             smaller one");
+        memory::check("a tile of the picture in this network", self.tiles.bytes(architecture))
     }
 
     /// Tile after tile.

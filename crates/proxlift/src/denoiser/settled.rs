@@ -8,7 +8,7 @@ use super::prepared::Prepared;
 use super::stabiliser::Stabiliser;
 use super::{Denoiser, Level, standard};
 use crate::image::noise::check_sigma_below_white;
-use crate::{Result, image::Channels, noise::NoiseKind};
+use crate::{Result, image::Channels, memory, noise::NoiseKind};
 
 /// What a [`Denoiser`] settled about a picture, in numbers that can travel: with the same denoiser, parts of the picture come
 /// out as parts of the whole.
@@ -48,13 +48,13 @@ struct Found {
 impl Denoiser {
     /// The first half of [`Denoiser::denoise_pixels`].
     pub fn prepare_pixels(&self, picture: &impl Pixels) -> Result<Prepared<'_>> {
-        self.ready(picture.kind(), self.find(picture)?)
+        self.ready(picture.kind(), memory::or_error(|| self.find(picture))?)
     }
 
     /// What [`Denoiser::prepare_pixels`] settles, for [`Denoiser::prepare_settled`] to go on with.
     pub fn settle(&self, picture: &impl Pixels) -> Result<Settled> {
         picture.check_finite()?;
-        let Found { camera, sigma, stabiliser, .. } = self.find(picture)?;
+        let Found { camera, sigma, stabiliser, .. } = memory::or_error(|| self.find(picture))?;
         let (transforms, ends) = stabiliser.map_or((Vec::new(), [0.0; 2]), |stabiliser| stabiliser.numbers());
         Ok(Settled { camera, sigma, transforms, ends })
     }

@@ -39,5 +39,5 @@ pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) 
     refuse!(bytes > MOST =>
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
          {:.1} GB: use a network, or cut the picture", bytes as f64 / 1e9, MOST as f64 / 1e9);
-    Ok(())
+    crate::memory::check("total variation of the whole picture", bytes as u64)
 }

@@ -6,7 +6,7 @@
 
 pub mod phases;
 
-use crate::{Real, Result};
+use crate::{Real, Result, memory};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -93,10 +93,10 @@ pub struct Aligned<T: Real> {
 }
 
 impl<T: Real> Aligned<T> {
-    /// `len` zeros.
+    /// `len` zeros; without memory for them, the work ends with an error ([`memory::or_error`]).
     pub fn zeros(len: usize) -> Self {
         const LINE: usize = 64;
-        let data = vec![T::zero(); len + LINE / size_of::<T>()];
+        let data: Vec<T> = memory::zeros(len.saturating_add(LINE / size_of::<T>()));
         let start = data.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
         Self { data, start, len }
     }
@@ -175,7 +175,7 @@ impl<T: Real> Field<T> {
 
     /// The numbers in these rows and columns, `[sample][channel][y][x]`.
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Vec<T> {
-        let mut planar = Vec::with_capacity(self.samples * self.channels * rows.len() * columns.len());
+        let mut planar = memory::room(self.samples * self.channels * rows.len() * columns.len());
         for plane in self.data.chunks_exact(self.grid.len()) {
             for y in rows.clone() {
                 planar.extend_from_slice(&plane[y * self.grid.stride()..][columns.clone()]);

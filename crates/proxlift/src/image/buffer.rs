@@ -1,6 +1,6 @@
 //! The planar buffer.
 
-use crate::Result;
+use crate::{Result, memory};
 use std::ops::Range;
 
 /// What a pixel holds.
@@ -54,8 +54,8 @@ impl Image {
     /// A black image. Refuses what [`Image::new`] refuses.
     pub fn zeros(channels: usize, height: usize, width: usize) -> Result<Self> {
         let (kind, len) = checked_shape(channels, height, width)?;
-        let data = bytemuck::allocation::try_zeroed_vec(len);
-        let data = data.map_err(|()| invalid!("there is no memory for {width} x {height} pixels"))?;
+        let data = memory::try_zeros(len);
+        let data = data.ok_or_else(|| invalid!("there is no memory for {width} x {height} pixels"))?;
         Ok(Self { channels: kind, height, width, data })
     }
 
@@ -116,7 +116,7 @@ impl Image {
     pub fn crop(&self, rows: Range<usize>, columns: Range<usize>) -> Self {
         assert!(rows.end <= self.height && columns.end <= self.width, "the crop is not inside the image");
         assert!(!rows.is_empty() && !columns.is_empty(), "the crop is empty");
-        let mut data = Vec::with_capacity(self.channels() * rows.len() * columns.len());
+        let mut data = memory::room(self.channels() * rows.len() * columns.len());
         for plane in self.data.chunks_exact(self.pixels()) {
             for line in plane.chunks_exact(self.width).take(rows.end).skip(rows.start) {
                 data.extend_from_slice(&line[columns.clone()]);
@@ -159,7 +159,7 @@ impl Image {
         }
         let (seen_height, seen_width) = (above + height + below, left + width + right);
         let columns: Vec<usize> = (0..seen_width).map(|x| mirror(x, left, width)).collect();
-        let mut data = Vec::with_capacity(channels * seen_height * seen_width);
+        let mut data = memory::room(channels * seen_height * seen_width);
         for plane in self.data.chunks_exact(height * width) {
             for y in 0..seen_height {
                 let row = &plane[mirror(y, above, height) * width..][..width];

@@ -13,9 +13,9 @@ use super::{Kind, Loss, Network};
 use crate::image::io::write_atomically;
 use crate::model::tensors::{Header, Metadata, Numbers, doubles, singles, write_tensors};
 use crate::network::Activation;
-use crate::{Error, Real, Result};
+use crate::{Error, Real, Result, storage};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 const FORMAT: &str = "proxlift-lifting";
@@ -35,12 +35,8 @@ impl<T: Real> Network<T> {
     /// Reads a network of either precision and checks every part of it.
     /// Fails when the file cannot be read, is truncated, foreign, of a newer version, or inconsistent.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let (path, mut bytes) = (path.as_ref(), Vec::new());
-        let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::file(path, "this file is too large to be a network of proxlift"));
-        }
+        let path = path.as_ref();
+        let bytes = storage::read(path, MAX_BYTES, "a network of proxlift")?;
         Self::from_bytes(&bytes).map_err(|e| Error::file(path, e.to_string()))
     }
 

@@ -24,7 +24,7 @@ impl<T: Real> Rows<T> {
 
     /// Zeros.
     pub fn zeros(samples: usize, width: usize) -> Self {
-        Self { width, data: vec![T::zero(); samples * width] }
+        Self { width, data: crate::memory::zeros(samples.saturating_mul(width)) }
     }
 
     /// The same shape, all zero.

@@ -41,37 +41,36 @@ pub fn convolution_norm_bound<T: Real>(filters: &Filters<T>, grid: usize) -> Res
         .map(|n| (std::f64::consts::TAU * n as f64 / grid as f64).sin_cos())
         .map(|(sin, cos)| (cos, sin))
         .collect();
-    let mut symbol = vec![(0.0, 0.0); filters.features() * filters.channels()];
+    let size = filters.size();
+    let planes = filters.features() * filters.channels();
+    let (mut columns, mut symbol) = (vec![(0.0, 0.0); planes * size], vec![(0.0, 0.0); planes]);
     let mut largest = LargestEigenvalue::new(filters.channels());
     let mut square = 0.0f64;
-    // Real filters: S(-w) is the conjugate of S(w), so half of the frequencies are enough.
+    // One pixel has the same symbol everywhere. Real filters: S(-w) is the conjugate of S(w), so half of the frequencies are
+    // enough.
+    let grid = if degree == 0 { 1 } else { grid };
     for vertical in 0..=grid / 2 {
+        for (columns, kernel) in columns.chunks_exact_mut(size).zip(weights.chunks_exact(size * size)) {
+            let at = |y: usize| roots[vertical * y % grid];
+            for (x, column) in columns.iter_mut().enumerate() {
+                *column = (0..size).fold((0.0, 0.0), |sum, y| {
+                    let ((cos, sin), w) = (at(y), kernel[y * size + x]);
+                    (sum.0 + w * cos, sum.1 + w * sin)
+                });
+            }
+        }
         for horizontal in 0..grid {
-            evaluate(&weights, filters.size(), &roots, (vertical, horizontal), &mut symbol);
+            for (entry, columns) in symbol.iter_mut().zip(columns.chunks_exact(size)) {
+                *entry = columns.iter().enumerate().fold((0.0, 0.0), |sum, (x, &(re, im))| {
+                    let (cos, sin) = roots[horizontal * x % grid];
+                    (sum.0 + re * cos - im * sin, sum.1 + re * sin + im * cos)
+                });
+            }
             square = square.max(largest.of_gram(&symbol));
         }
     }
     let lower = square.sqrt();
     Ok(SymbolNorm { lower, upper: lower / (std::f64::consts::PI * degree as f64 / grid as f64).cos() })
-}
-
-/// `S(w)` at `w = 2 pi frequency / grid`, up to a common phase, which no singular value sees; `roots` are the `grid`
-/// roots of unity.
-fn evaluate(
-    weights: &[f64],
-    size: usize,
-    roots: &[(f64, f64)],
-    frequency: (usize, usize),
-    symbol: &mut [(f64, f64)],
-) {
-    for (entry, kernel) in symbol.iter_mut().zip(weights.chunks_exact(size * size)) {
-        *entry = (0.0, 0.0);
-        for (t, &w) in kernel.iter().enumerate() {
-            let (cos, sin) = roots[(frequency.0 * (t / size) + frequency.1 * (t % size)) % roots.len()];
-            entry.0 += w * cos;
-            entry.1 += w * sin;
-        }
-    }
 }
 
 /// The largest eigenvalue of small Hermitian matrices `G = S* S`, by repeated squaring.

@@ -47,8 +47,8 @@ pub struct DualForwardBackward<T> {
 impl<T: Real> DualForwardBackward<T> {
     /// Memory for operators of the shape of `op`, at `u = 0`.
     pub fn new(op: &(impl LinearOperator<T> + ?Sized)) -> Self {
-        let range = vec![T::zero(); op.range_len()];
-        Self { u: range.clone(), y: range.clone(), next: range, x: vec![T::zero(); op.domain_len()] }
+        let range = || crate::memory::zeros(op.range_len());
+        Self { u: range(), y: range(), next: range(), x: crate::memory::zeros(op.domain_len()) }
     }
 
     /// The dual variable.

@@ -88,6 +88,8 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Writes on at the end of a file; what it held before stays, whatever happens.
 pub fn append(path: &Path, bytes: &[u8]) -> Result<()> {
+    // Folders of runs may come from strangers.
+    regular::refuse_link(path)?;
     let written = calls::append(path).and_then(|mut file| {
         let before = file.metadata()?.len();
         Appended(&mut file).write_all(bytes).inspect_err(|_| {

@@ -1,5 +1,6 @@
 //! One process a folder.
 
+use super::{partial, regular};
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -25,6 +26,8 @@ impl Lock {
     pub fn take(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let path = folder.join(NAME);
+        // What a link leads to would be written to.
+        regular::refuse_link(&path)?;
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.map_err(Error::io(&path))?;
         match file.try_lock() {
@@ -47,10 +50,10 @@ impl Lock {
         }
     }
 
-    /// Whether a folder holds nothing but its lock.
+    /// Whether a folder holds nothing but its lock, and partial files, which the next writer sweeps.
     pub fn is_all_in(folder: impl AsRef<Path>) -> Result<bool> {
         let folder = folder.as_ref();
         let entries = std::fs::read_dir(folder).map_err(Error::io(folder))?;
-        Ok(entries.flatten().all(|entry| entry.file_name() == NAME))
+        Ok(entries.flatten().all(|entry| entry.file_name() == NAME || partial::is_one(&entry.file_name())))
     }
 }

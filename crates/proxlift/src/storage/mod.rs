@@ -14,5 +14,5 @@ mod regular;
 pub(crate) use atomic::write_keeping;
 pub use atomic::{append, copy, sync, write_atomically};
 pub use lock::Lock;
-pub use partial::{Partial, remove_partials};
+pub use partial::{Partial, remove_partials, remove_partials_if_free};
 pub use regular::{open, read, read_text};

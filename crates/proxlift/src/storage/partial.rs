@@ -5,6 +5,7 @@
 
 use super::{calls, faults};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -123,6 +124,13 @@ pub fn remove_partials() {
     }
 }
 
+/// The same where no thread is just beginning or ending one; else they stay for the next run to sweep.
+pub fn remove_partials_if_free() {
+    if let Ok(living) = LIVING.try_lock() {
+        living.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+}
+
 fn sweep_once(folder: &Path) {
     static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
     let known = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
@@ -131,14 +139,18 @@ fn sweep_once(folder: &Path) {
     }
 }
 
+/// Whether a file of this name is a partial one.
+pub(super) fn is_one(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
 /// Removes the partial files in `folder` that no living process holds.
 pub(super) fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+        if is_file && is_one(&entry.file_name()) {
             // Only a file that nobody holds can be locked; it is removed before the lock is released.
             let held =
                 File::open(entry.path()).and_then(|file| file.try_lock().map(|()| file).map_err(Into::into));

@@ -21,13 +21,13 @@ pub fn read(path: impl AsRef<Path>, most: u64, what: &str) -> Result<Vec<u8>> {
     let path = path.as_ref();
     let file = open(path)?;
     let length = file.metadata().map_err(Error::io(path))?.len();
-    let mut bytes = Vec::new();
     let too_large = || Error::file(path, format!("this file is too large to be {what}"));
     if length > most {
         return Err(too_large());
     }
-    let room = bytes.try_reserve_exact(length as usize + 1);
-    room.map_err(|_| Error::file(path, format!("there is no memory for its {length} bytes")))?;
+    let room = crate::memory::try_room(length as usize + 1);
+    let mut bytes =
+        room.ok_or_else(|| Error::file(path, format!("there is no memory for its {length} bytes")))?;
     file.take(most + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }
@@ -40,4 +40,14 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     let bytes = read(path, MOST_TEXT, "a file of text")?;
     String::from_utf8(bytes).map_err(|_| Error::file(path, "this is no text in UTF-8"))
+}
+
+/// Refuses a link, a pipe or a device where a file of a run's folder should be: it would be written to.
+pub(super) fn refuse_link(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(there) if !there.is_file() => {
+            Err(Error::file(path, "this is a link or no file, and is not written to: remove it"))
+        }
+        _ => Ok(()),
+    }
 }

@@ -6,6 +6,7 @@ use crate::{
     Error, Result,
     engine::Engine,
     field::{Field, phases::apart},
+    memory,
     network::Network,
 };
 use std::{collections::BTreeMap, time::Instant};
@@ -169,11 +170,11 @@ pub fn train(
             z.resize(x.len(), 0.0);
             patches.fill(indices, visit, &mut x, &mut z);
             let fits = batch.take().filter(|b| b.indices.len() == indices.len());
-            let mut now = fits.unwrap_or_else(|| Batch {
-                z: Field::zeros(indices.len(), architecture.channels, grid),
-                x: Field::zeros(indices.len(), architecture.channels, grid),
-                indices: Vec::new(),
-            });
+            let zeros = || Field::zeros(indices.len(), architecture.channels, grid);
+            let mut now = match fits {
+                Some(batch) => batch,
+                None => memory::or_error(|| Ok(Batch { z: zeros(), x: zeros(), indices: Vec::new() }))?,
+            };
             for (batch, patches) in [(&mut now.z, &z), (&mut now.x, &x)] {
                 match stride {
                     1 => batch.load(patches)?,
@@ -183,7 +184,8 @@ pub fn train(
             now.indices.clear();
             now.indices.extend_from_slice(indices);
             let epochs = epoch as f64 + (i * plan.batch_of(epoch)) as f64 / patches.len() as f64;
-            let report = trainer.step(engine, network, &now, epochs / plan.epochs as f64)?;
+            let step = || trainer.step(engine, network, &now, epochs / plan.epochs as f64);
+            let report = memory::or_error(step)?;
             done += indices.len();
             let loss = report.loss / indices.len() as f64;
             let usual = first_loss.get_or_insert(loss).max(1.0);

@@ -4,7 +4,7 @@ use super::digits::{self, DigitSet};
 use super::method::Method;
 use super::point::Point;
 use super::{denoising, digits::Digits, relatives::Relative};
-use crate::files::{read_json, write_json};
+use crate::files;
 use proxlift::training::{Settings, fingerprint};
 use proxlift::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ impl Job {
 
     /// Takes over what an earlier session has finished.
     pub fn recall(&self, runs: &Path, data: &DigitSet) {
-        let found: Option<Outcome> = read_json(&self.path(runs, &data.fingerprint));
+        let found: Option<Outcome> = files::recall(&self.path(runs, &data.fingerprint));
         if let Some(outcome) =
             found.filter(|outcome| outcome.fingerprint == self.fingerprint(&data.fingerprint))
         {
@@ -121,7 +121,7 @@ impl Job {
         };
         let fingerprint = self.fingerprint(&data.fingerprint);
         let outcome = Outcome { fingerprint, points, diverged };
-        write_json(&self.path(runs, &data.fingerprint), &outcome)?;
+        files::keep(&self.path(runs, &data.fingerprint), &outcome)?;
         self.outcome.get_or_init(|| outcome);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Measurements that are kept as they are made: a report that was stopped goes on where it was.
 
-use crate::files::{read_json, write_json};
+use crate::files::{keep, recall};
 use crate::reproduce::folder::Folder;
 use crate::train::interrupt;
 use anyhow::Result;
@@ -19,7 +19,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Kept<T> {
     /// With what an earlier session has found.
     pub fn open(folder: &Folder, name: &str) -> Self {
         let path = folder.runs().join(format!("{name}.json"));
-        let known = Mutex::new(read_json(&path).unwrap_or_default());
+        let known = Mutex::new(recall(&path).unwrap_or_default());
         Self { path, known }
     }
 
@@ -35,7 +35,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Kept<T> {
         let found = measure()?;
         let mut known = known();
         known.insert(name.into(), found.clone());
-        write_json(&self.path, &*known)?;
+        keep(&self.path, &*known)?;
         Ok(Some(found))
     }
 }

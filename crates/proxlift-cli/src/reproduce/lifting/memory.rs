@@ -1,6 +1,6 @@
 //! What a step needs of memory: measured by processes that do nothing else.
 
-use crate::files::{read_json, write_json};
+use crate::files::{keep, recall};
 use crate::html::table;
 use crate::reproduce::{folder::Folder, machine::thread_seconds};
 use anyhow::Result;
@@ -115,7 +115,7 @@ fn peak() -> Result<f64> {
 /// All ways at these depths, one process after the other; empty where the system does not tell. What was found is kept.
 pub fn all(folder: &Folder, depths: &[usize]) -> Result<Vec<Measured>> {
     let path = folder.runs().join("memory.json");
-    if let Some(known) = read_json(&path) {
+    if let Some(known) = recall(&path) {
         return Ok(known);
     }
     let program = std::env::current_exe()?;
@@ -141,7 +141,7 @@ pub fn all(folder: &Folder, depths: &[usize]) -> Result<Vec<Measured>> {
             }
         }
     }
-    write_json(&path, &measured)?;
+    keep(&path, &measured)?;
     Ok(measured)
 }
 

@@ -1,9 +1,8 @@
 //! IDX files, such as those of MNIST: two zeros, the type of the numbers, the number of axes, their lengths, the numbers.
 
 use super::Labelled;
-use crate::{Error, Result};
+use crate::{Error, Result, storage};
 use flate2::read::GzDecoder;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -28,18 +27,33 @@ impl Labelled {
 
     /// The pictures of one file with the labels of another.
     pub fn from_idx_files(pictures: &Path, labels: &Path) -> Result<Self> {
-        let (lengths, pixels) = read(pictures, 3)?;
-        let (count, of_pictures) = read(labels, 1)?;
-        if lengths[0] != count[0] {
-            let reason =
-                format!("{} labels, but {} has {} pictures", count[0], pictures.display(), lengths[0]);
-            return Err(Error::file(labels, reason));
-        }
+        let parsed = |path: &Path, axes: usize| {
+            let packed = path.extension().is_some_and(|extension| extension == "gz");
+            parse(&unpacked(storage::open(path)?, packed).map_err(Error::io(path))?, axes)
+                .map_err(|reason| Error::file(path, reason))
+        };
+        let (pixels, numbers) = (parsed(pictures, 3)?, parsed(labels, 1)?);
+        Self::of_idx(&pixels, &numbers).map_err(|e| Error::file(labels, e.to_string()))
+    }
+
+    /// The same from the bytes of both files.
+    pub fn from_idx_bytes(pictures: &[u8], labels: &[u8], packed: bool) -> Result<Self> {
+        let parsed = |bytes: &[u8], axes: usize| {
+            let bytes = unpacked(bytes, packed).map_err(|e| Error::invalid(e.to_string()))?;
+            parse(&bytes, axes).map_err(Error::invalid)
+        };
+        Self::of_idx(&parsed(pictures, 3)?, &parsed(labels, 1)?)
+    }
+
+    fn of_idx((lengths, pixels): &Parsed, (count, labels): &Parsed) -> Result<Self> {
+        refuse!(lengths[0] != count[0] => "{} labels, but there are {} pictures", count[0], lengths[0]);
         let pixels = pixels.iter().map(|&v| f32::from(v) / 255.0).collect();
-        let numbers = of_pictures.iter().map(|&label| usize::from(label)).collect();
-        Self::new(lengths[1], lengths[2], pixels, numbers).map_err(|e| Error::file(labels, e.to_string()))
+        Self::new(lengths[1], lengths[2], pixels, labels.iter().map(|&label| label.into()).collect())
     }
 }
+
+/// The lengths of the axes, and the bytes.
+type Parsed = (Vec<usize>, Vec<u8>);
 
 /// The file for this purpose, under any of the names that it goes by.
 fn find(folder: &Path, prefix: &str, what: &str, axes: usize) -> Result<PathBuf> {
@@ -49,20 +63,19 @@ fn find(folder: &Path, prefix: &str, what: &str, axes: usize) -> Result<PathBuf>
     found.ok_or_else(|| Error::file(folder, format!("there is no file {name} or {name}.gz in this folder")))
 }
 
-/// The lengths of the axes, and the bytes.
-fn read(path: &Path, axes: usize) -> Result<(Vec<usize>, Vec<u8>)> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let packed = path.extension().is_some_and(|extension| extension == "gz");
-    let source: Box<dyn Read> = if packed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+fn unpacked(source: impl Read, packed: bool) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    source.take(MOST + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    if bytes.len() as u64 > MOST {
-        return Err(Error::file(path, format!("this file holds more than {} MB", MOST >> 20)));
+    let read = match packed {
+        true => GzDecoder::new(source).take(MOST + 1).read_to_end(&mut bytes),
+        false => source.take(MOST + 1).read_to_end(&mut bytes),
+    };
+    match read? as u64 {
+        0..=MOST => Ok(bytes),
+        _ => Err(std::io::Error::other(format!("this file holds more than {} MB", MOST >> 20))),
     }
-    parse(&bytes, axes).map_err(|reason| Error::file(path, reason))
 }
 
-fn parse(bytes: &[u8], axes: usize) -> std::result::Result<(Vec<usize>, Vec<u8>), String> {
+fn parse(bytes: &[u8], axes: usize) -> std::result::Result<Parsed, String> {
     let short = || format!("this IDX file is cut short: it has {} bytes", bytes.len());
     let head = bytes.first_chunk::<4>().ok_or_else(short)?;
     if head[..2] != [0, 0] {

@@ -177,10 +177,7 @@ impl<'a> Cube<'a> {
         let at = self.start + self.layout.plane() * index as u64;
         self.source.seek(SeekFrom::Start(at)).map_err(|e| e.to_string())?;
         let size = (height as usize, width as usize);
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(size.0 * size.1)
-            .map_err(|_| "there is no memory for its pixels".to_string())?;
+        let mut values = crate::memory::room(size.0 * size.1);
         let mut row = vec![0; size.1 * self.layout.bytes()];
         for _ in 0..height {
             self.source.read_exact(&mut row).map_err(|e| cut_short(&e))?;

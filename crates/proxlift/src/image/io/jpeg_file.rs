@@ -25,11 +25,10 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     if !ends(&bytes) {
         return Err("the JPEG is truncated: its end marker is missing".into());
     }
-    let is_complete = jpeg_scan::is_complete(&bytes);
     let options =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let segments = Segments::of(&bytes);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes[..]), options);
     decoder.decode_headers().map_err(why)?;
     let (width, height) = decoder.dimensions().ok_or("the JPEG has no header")?;
     let grey = decoder.input_colorspace() == Some(ColorSpace::Luma);
@@ -51,9 +50,12 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     };
     let header =
         Header { width: width as u32, height: height as u32, samples, depth: Depth::Eight, metadata };
-    header.raster(allowance, |bytes| {
-        decoder.decode_into(bytes).map_err(why)?;
-        if is_complete { Ok(()) } else { Err("the JPEG is damaged: some of its pixels are missing".into()) }
+    header.raster(allowance, |samples| {
+        // Before the decoder, which follows scans without end; after the check of the size.
+        if !jpeg_scan::check(&bytes, (width, height))? {
+            allowance.announce("the JPEG lacks scans for its fine detail: it may have been cut");
+        }
+        decoder.decode_into(samples).map_err(why)
     })
 }
 

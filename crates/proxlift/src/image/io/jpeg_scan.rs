@@ -1,6 +1,8 @@
 //! Whether a JPEG has all of its pixels. The decoder fills what is missing with grey and says nothing; here the Huffman codes
 //! of all scans are read, without what they mean, and must be there to the last block.
 
+use super::Decoded;
+
 /// The coefficients of a block that are not zero, which later scans of a progressive JPEG depend on.
 type Known = u64;
 
@@ -14,6 +16,8 @@ struct Component {
     /// Blocks in a row with those that only interleaved scans have.
     stride: usize,
     known: Vec<Known>,
+    /// Bits that each coefficient still lacks; all of them before its first scan.
+    lacks: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -31,34 +35,60 @@ struct Missing;
 
 type Read<T> = Result<T, Missing>;
 
-/// Whether all scans are complete. A JPEG of another kind than the decoder reads is left to it.
-pub(super) fn is_complete(bytes: &[u8]) -> bool {
+/// The most scans: encoders write about ten. Each is gone through block by block, however few bits it has.
+const MOST_SCANS: usize = 128;
+
+/// Checks that the picture of `size`, width and height, has all its scans to their end, and tells whether there are scans for
+/// all of it: a progressive JPEG that was cut between two lacks fine detail.
+pub(super) fn check(bytes: &[u8], size: (usize, usize)) -> Decoded<bool> {
+    match scans(bytes, size) {
+        Some((number, _)) if number > MOST_SCANS => {
+            Err(format!("the JPEG has more than {MOST_SCANS} scans, which no camera or program writes"))
+        }
+        Some((_, is_fine)) => Ok(is_fine),
+        None => Err("the JPEG is damaged: some of its pixels are missing".into()),
+    }
+}
+
+/// What is left to the decoder.
+const UNKNOWN: Option<(usize, bool)> = Some((0, true));
+
+/// How many scans there are, if all are complete, and whether no coefficient lacks a bit; none are counted beyond the most.
+/// A JPEG of another kind than the decoder reads is left to it.
+fn scans(bytes: &[u8], size: (usize, usize)) -> Option<(usize, bool)> {
     let (mut tables, mut frame, mut restart) = (vec![Table::new(); 8], Frame::default(), 0);
-    let (mut at, mut seen) = (2, false);
+    let (mut at, mut seen) = (2, 0);
     while let Some((marker, body, end)) = segment(bytes, at) {
         at = end;
         match marker {
-            0xd9 => return seen,
-            0xc4 if !define(body, &mut tables) => return false,
-            0xc0..=0xc2 => match Frame::of(body, marker == 0xc2) {
+            0xd9 => return (seen > 0).then(|| (seen, frame.is_fine())),
+            0xc4 if !define(body, &mut tables) => return None,
+            // One picture: another frame, of any size, is none of it.
+            0xc0..=0xc2 if seen > 0 => return None,
+            0xc0..=0xc2 => match Frame::of(body, marker == 0xc2, size) {
                 Some(read) => frame = read,
-                None => return true,
+                None => return UNKNOWN,
             },
             // Other ways of coding.
-            0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => return true,
+            0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => return UNKNOWN,
             0xdd => restart = body.first_chunk().map_or(0, |b| usize::from(u16::from_be_bytes(*b))),
             0xda => {
                 let mut bits = Bits { bytes, at, held: 0, count: 0, invented: 0 };
-                let Some(scan) = Scan::of(body, &frame, restart) else { return true };
-                if scan.read(&mut frame, &tables, &mut bits).is_err() {
-                    return false;
+                let Some(scan) = Scan::of(body, &frame, restart) else { return UNKNOWN };
+                seen += 1;
+                if seen > MOST_SCANS {
+                    return Some((seen, true));
                 }
-                (at, seen) = (bits.at, true);
+                scan.read(&mut frame, &tables, &mut bits).ok()?;
+                scan.parts
+                    .iter()
+                    .for_each(|part| frame.components[part.0].lacks[scan.first..=scan.last].fill(scan.low));
+                at = bits.at;
             }
             _ => {}
         }
     }
-    false
+    None
 }
 
 /// The next marker at or behind `at`, what belongs to it, and where that ends.
@@ -100,11 +130,15 @@ fn define(mut body: &[u8], tables: &mut [Table]) -> bool {
 }
 
 impl Frame {
-    fn of(body: &[u8], progressive: bool) -> Option<Self> {
+    /// None if it is of another size, or has more components than the decoder reads.
+    fn of(body: &[u8], progressive: bool, claimed: (usize, usize)) -> Option<Self> {
         let [_, h1, h0, w1, w0, count, parts @ ..] = body else { return None };
         let size = |a: u8, b: u8| usize::from(u16::from_be_bytes([a, b]));
         let (height, width) = (size(*h1, *h0), size(*w1, *w0));
         let parts = parts.as_chunks::<3>().0.get(..usize::from(*count))?;
+        if (width, height) != claimed || parts.len() > 4 {
+            return None;
+        }
         let most = |shift: u8| parts.iter().map(|p| usize::from(p[1] >> shift & 15)).max().filter(|&n| n > 0);
         let (across, down) = (most(4)?, most(0)?);
         let mcus = (width.div_ceil(8 * across), height.div_ceil(8 * down));
@@ -112,10 +146,14 @@ impl Frame {
             let (h, v) = (usize::from(factors >> 4), usize::from(factors & 15));
             let blocks = ((width * h).div_ceil(across).div_ceil(8), (height * v).div_ceil(down).div_ceil(8));
             let stride = mcus.0 * h;
-            let known = if progressive { vec![0; stride * mcus.1 * v] } else { Vec::new() };
-            Component { id, across: h, down: v, blocks, stride, known }
+            let known = if progressive { crate::memory::zeros(stride * mcus.1 * v) } else { Vec::new() };
+            Component { id, across: h, down: v, blocks, stride, known, lacks: vec![u8::MAX; 64] }
         };
         Some(Self { progressive, mcus, components: parts.iter().map(component).collect() })
+    }
+
+    fn is_fine(&self) -> bool {
+        self.components.iter().all(|component| component.lacks.iter().all(|&bits| bits == 0))
     }
 }
 
@@ -125,6 +163,8 @@ struct Scan {
     first: usize,
     last: usize,
     refines: bool,
+    /// Bits that its coefficients lack afterwards.
+    low: u8,
     restart: usize,
 }
 
@@ -140,7 +180,8 @@ impl Scan {
         let parts = parts.as_chunks::<2>().0.iter().map(part).collect::<Option<Vec<_>>>()?;
         let (first, last) = if frame.progressive { (first.into(), last.into()) } else { (0, 63) };
         let sound = !parts.is_empty() && first <= last && last < 64 && (first == 0 || parts.len() == 1);
-        sound.then_some(Self { parts, first, last, refines: frame.progressive && bits >> 4 > 0, restart })
+        let (refines, low) = if frame.progressive { (bits >> 4 > 0, bits & 15) } else { (false, 0) };
+        sound.then_some(Self { parts, first, last, refines, low, restart })
     }
 
     fn read(&self, frame: &mut Frame, tables: &[Table], bits: &mut Bits<'_>) -> Read<()> {

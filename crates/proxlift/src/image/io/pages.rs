@@ -4,7 +4,7 @@ use super::common::{Next, Source, Target};
 use super::{Allowance, Decoded, Format, Limits, Raster, format_to_write, write_atomically};
 use super::{bmp_file, fits_file, jpeg_file, png_file, pnm_file, tiff_file, webp_file};
 use crate::image::Channels;
-use crate::{Error, Result, storage};
+use crate::{Error, Result, memory, storage};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
@@ -25,6 +25,7 @@ enum Kind<'a> {
 
 /// A damaged file must not end the program, even where a decoder panics on it.
 fn guarded<T>(decode: impl FnOnce() -> Decoded<T>) -> Decoded<T> {
+    let decode = || memory::or_error(|| Ok(decode())).map_err(|e| e.to_string())?;
     catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err("the file is damaged: its decoder failed".into()))
 }

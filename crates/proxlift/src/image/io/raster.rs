@@ -130,7 +130,7 @@ impl Raster {
         let (channels, count, width) = (self.channels.count(), self.samples_per_pixel(), self.width);
         assert!(rows.end <= self.height && columns.end <= width, "the crop is not inside the picture");
         let (height, across) = (rows.len(), columns.len());
-        let mut data = Vec::with_capacity(channels * height * across);
+        let mut data = crate::memory::room(channels * height * across);
         each!(&self.samples, s => for c in 0..channels {
             for y in rows.clone() {
                 data.extend(plane(&s[(y * width + columns.start) * count..][..across * count], count, c));

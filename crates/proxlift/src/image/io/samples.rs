@@ -1,7 +1,7 @@
 //! The samples of a file, in their own type.
 
 use super::{Decoded, Depth};
-use crate::image::symmetry::Symmetry;
+use crate::{image::symmetry::Symmetry, memory};
 
 /// The samples of a picture: the colours of a pixel, then its alpha, then the next pixel.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,11 +27,11 @@ impl Samples {
     /// `len` zeros, which take no memory before they are written; an error where there is not enough.
     pub(super) fn zeros(depth: Depth, len: usize) -> Decoded<Self> {
         let samples = match depth {
-            Depth::Eight => bytemuck::allocation::try_zeroed_vec(len).map(Self::Eight),
-            Depth::Sixteen => bytemuck::allocation::try_zeroed_vec(len).map(Self::Sixteen),
-            Depth::Float => bytemuck::allocation::try_zeroed_vec(len).map(Self::Float),
+            Depth::Eight => memory::try_zeros(len).map(Self::Eight),
+            Depth::Sixteen => memory::try_zeros(len).map(Self::Sixteen),
+            Depth::Float => memory::try_zeros(len).map(Self::Float),
         };
-        samples.map_err(|()| {
+        samples.ok_or_else(|| {
             format!("there is no memory for its {len} samples; cut the picture into smaller ones")
         })
     }
@@ -52,7 +52,7 @@ impl Samples {
 }
 
 /// A type of samples and its scale.
-pub(super) trait Sample: Copy + Default {
+pub(super) trait Sample: Copy + bytemuck::Zeroable {
     /// Where white is 1.
     fn value(self) -> f32;
     /// The nearest sample.
@@ -93,7 +93,7 @@ pub(super) fn plane<T: Sample>(samples: &[T], count: usize, c: usize) -> impl It
 
 /// The samples of planes of values, pixel by pixel.
 pub(super) fn interleaved<T: Sample>(planes: &[&[f32]]) -> Vec<T> {
-    let mut samples = vec![T::default(); planes.iter().map(|plane| plane.len()).sum()];
+    let mut samples = memory::zeros(planes.iter().map(|plane| plane.len()).sum());
     for (c, plane) in planes.iter().enumerate() {
         let to = samples[c..].iter_mut().step_by(planes.len());
         to.zip(*plane).for_each(|(to, &v)| *to = T::of(v));
@@ -108,7 +108,7 @@ pub(super) fn turned<T: Sample>(turn: Symmetry, samples: &[T], count: usize, siz
         samples: &[T],
         (height, width): (usize, usize),
     ) -> Vec<T> {
-        let mut out = vec![T::default(); samples.len()];
+        let mut out = memory::zeros(samples.len());
         let across = if turn.transpose { height } else { width };
         turn.copy(samples.as_chunks::<N>().0, width, out.as_chunks_mut::<N>().0, across);
         out

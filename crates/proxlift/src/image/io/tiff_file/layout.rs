@@ -174,7 +174,7 @@ impl Layout {
 
 /// RGB from CMYK.
 fn without_black<T>(samples: &[u32], white: u64, of: impl Fn(u64) -> T) -> Vec<T> {
-    let mut colours = Vec::with_capacity(samples.len() / 4 * 3);
+    let mut colours = crate::memory::room(samples.len() / 4 * 3);
     for pixel in samples.as_chunks::<4>().0 {
         let light = |c: usize| white - u64::from(pixel[c]);
         colours.extend((0..3).map(|c| of((light(c) * light(3) + white / 2) / white)));

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../targets.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| (targets::named("idx").expect("a target").run)(bytes));
