@@ -212,7 +212,11 @@ fn models() -> Vec<Vec<u8>> {
     learned.network.unrolling = Unrolling::default();
     learned.noise = PatchNoise::Own;
     learned.provenance.insert("data".into(), "pictures".into());
-    let sealed = [plain, learned].map(|model| model.to_bytes().expect("a valid model"));
+    // Of stride 2: layers that see the four phases of an image.
+    let mut phases = plain.clone();
+    let architecture = Architecture { depth: 2, features: 3, kernel: 3, channels: 4 };
+    phases.network = Network::glorot(architecture, 0.1, 2).expect("these sizes make a network");
+    let sealed = [plain, learned, phases].map(|model| model.to_bytes().expect("a valid model"));
     // Without their checksum they are read, so that what is behind it sees damage too.
     sealed.iter().flat_map(|bytes| [bytes.clone(), unsealed(bytes)]).collect()
 }

@@ -63,3 +63,21 @@ fn documented_flags_exist() {
     }
     assert!(flags > 30, "only {flags} flags were found: the test no longer reads them");
 }
+
+/// Every direct dependency has its reason and its cost.
+#[test]
+fn every_dependency_has_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let Ok(reasons) = fs::read_to_string(root.join("deny.toml")) else { return };
+    for manifest in ["Cargo.toml", "crates/proxlift-python/Cargo.toml"] {
+        let text = fs::read_to_string(root.join(manifest)).unwrap();
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        let own = manifest.get("dependencies");
+        let own = own.or_else(|| manifest["workspace"].get("dependencies")).unwrap().as_table().unwrap();
+        for name in own.keys().filter(|name| *name != "proxlift") {
+            let line = reasons.lines().find(|line| line.starts_with(&format!("#     {name} ")));
+            let told = line.is_some_and(|line| line.split_whitespace().count() > 2);
+            assert!(told, "deny.toml does not say why {name} is needed");
+        }
+    }
+}
