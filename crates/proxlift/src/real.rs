@@ -98,6 +98,15 @@ impl Real for f64 {
     }
 }
 
+/// `c <- a b` for matrices of `m x k`, `k x n` and `m x n` numbers, row by row, on this thread; `a` may be stored transposed.
+pub(crate) fn product<T: Real>([m, k, n]: [usize; 3], (a, transposed): (&[T], bool), b: &[T], c: &mut [T]) {
+    assert!(a.len() == m * k && b.len() == k * n && c.len() == m * n, "the matrices do not fit");
+    let strides = if transposed { (1, m as isize) } else { (k as isize, 1) };
+    let (a, b) = ((a.as_ptr(), strides.0, strides.1), (b.as_ptr(), n as isize, 1));
+    // SAFETY: all numbers were asserted to be there, and `c` is lent to nobody else.
+    unsafe { T::gemm([m, k, n], (T::one(), T::zero()), a, b, (c.as_mut_ptr(), n as isize, 1)) };
+}
+
 /// Sums are taken in `f64` in a fixed order, as so many interleaved partial sums: they vectorise, and a value summed over a
 /// megapixel in `f32` keeps its digits.
 const LANES: usize = 8;

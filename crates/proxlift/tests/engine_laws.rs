@@ -277,7 +277,7 @@ fn sizes_that_make_no_network_get_a_sentence() {
         explains(Network::<f32>::glorot(architecture, 0.1, 1), &[&format!("size is {kernel}"), "odd"]);
         explains(Filters::<f32>::zeros(1, 1, kernel), &[&format!("size is {kernel}"), "odd"]);
     }
-    for channels in [0, 2, 4] {
+    for channels in [0, 2, 5, 8, 16] {
         let architecture = Architecture { channels, ..SHAPE };
         explains(Network::<f32>::glorot(architecture, 0.1, 1), &[&format!("{channels} channels"), "1", "3"]);
     }

@@ -12,10 +12,14 @@ use proxlift::training::{Checkpoint, Config, EpochRecord, Session, Settings};
 use proxlift::{Denoiser, Result};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Faults are those of the process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Does `work` in a fresh folder that `prepare` filled, once for every fault at every call, and then `check`s what is there.
 /// Returns the number of faults.
@@ -24,7 +28,7 @@ fn walk(
     work: impl Fn(&Path) -> Result<()>,
     check: impl Fn(&Path, Fault, &Result<()>),
 ) -> usize {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let fresh = || {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
@@ -130,7 +134,10 @@ impl proxlift::training::Observer for Watch {
 #[test]
 fn a_training_loses_nothing_but_the_epochs_after_its_last_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = train(folder.path(), 3).unwrap();
+    let whole = {
+        let _turn = turn();
+        train(folder.path(), 3).unwrap()
+    };
     let faults = walk(
         |folder| drop(train(folder, 1).unwrap()),
         |folder| train(folder, 2).and_then(|_| train(folder, 3)).map(drop),

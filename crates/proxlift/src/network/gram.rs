@@ -1,12 +1,11 @@
 //! `L* L` of a layer on the plane, cut to a square of pixels: what the norm of its operator is taken of.
 
-use crate::matrix::{Matrix, multiply, product};
 use crate::operator::{Convolution, Filters, LinearOperator};
-use crate::{Real, Result};
+use crate::{Real, real::product};
 
 /// The side of the square in pixels of the image.
 const SIDE: usize = 32;
-/// From so many channels on a matrix product is faster than plain loops.
+/// From so many channels on matrix products are faster than plain loops.
 const MANY: usize = 4;
 
 /// The autocorrelation of a layer's filters, `a[c,c'](t) = sum_{j,s} w[j,c,s] w[j,c',s+t]`, on a square.
@@ -17,28 +16,30 @@ pub(super) struct Gram<T> {
 
 impl<T: Real> Gram<T> {
     pub fn new(theta: &Filters<T>) -> Self {
-        let (features, channels, size) = (theta.features(), theta.channels(), theta.size());
-        let taps = size * size;
-        let all = channels * taps;
-        // Every weight times every other, summed over the features.
-        let mut products = vec![T::zero(); all * all];
-        let weights = Matrix::new(theta.weights(), features, all);
-        multiply(product(), weights.transposed(), weights, &mut products);
+        let (channels, size) = (theta.channels(), theta.size());
         let reach = 2 * size - 1;
         let mut gram = vec![T::zero(); channels * channels * reach * reach];
-        for (a, row) in products.chunks_exact(all).enumerate() {
+        // What is added for the weights `a` and `b` of a feature, counted by channel, row and column.
+        let taps = size * size;
+        let mut add = |a: usize, b: usize, value: T| {
             let (c, y, x) = (a / taps, a % taps / size, a % size);
-            for (b, value) in row.iter().enumerate() {
-                let (d, v, u) = (b / taps, b % taps / size, b % size);
-                gram[((c * channels + d) * reach + v + size - 1 - y) * reach + u + size - 1 - x] += *value;
+            let (d, v, u) = (b / taps, b % taps / size, b % size);
+            gram[((c * channels + d) * reach + v + size - 1 - y) * reach + u + size - 1 - x] += value;
+        };
+        let all = channels * taps;
+        if channels < MANY {
+            for feature in theta.weights().chunks_exact(all) {
+                for (a, b) in (0..all).flat_map(|a| (0..all).map(move |b| (a, b))) {
+                    add(a, b, feature[a] * feature[b]);
+                }
             }
+        } else {
+            let mut sums = vec![T::zero(); all * all];
+            product([all, theta.features(), all], (theta.weights(), true), theta.weights(), &mut sums);
+            sums.iter().enumerate().for_each(|(i, &sum)| add(i / all, i % all, sum));
         }
         let filters = Filters::new(channels, channels, reach, gram).expect("an odd side");
         Self { filters, side: if theta.phases() > 1 { SIDE / 2 } else { SIDE } }
-    }
-
-    fn convolution(&self) -> Result<Convolution<'_, T>> {
-        Convolution::new(&self.filters, self.side, self.side)
     }
 }
 
@@ -52,37 +53,30 @@ impl<T: Real> LinearOperator<T> for Gram<T> {
     }
 
     fn apply(&self, x: &[T], y: &mut [T]) {
-        let (channels, side, radius) = (self.filters.channels(), self.side, self.filters.radius());
+        let Self { filters, side } = self;
+        let (channels, size, side) = (filters.channels(), filters.size(), *side);
         if channels < MANY {
-            return self.convolution().expect("a square of pixels").apply(x, y);
+            return Convolution::new(filters, side, side).expect("a square of pixels").apply(x, y);
         }
         // What each tap sees, a row each: with zeros around the square, rows of it shifted.
-        let width = side + 2 * radius;
+        let (radius, width) = (size / 2, side + size - 1);
         let mut padded = vec![T::zero(); channels * width * width];
         for (row, values) in x.chunks_exact(side).enumerate() {
             let (c, y) = (row / side, row % side);
             padded[(c * width + y + radius) * width + radius..][..side].copy_from_slice(values);
         }
-        let mut seen = Vec::with_capacity(self.filters.weights().len() / channels * side * side);
-        for (c, ty, tx) in self.taps() {
+        let taps = channels * size * size;
+        let mut seen = Vec::with_capacity(taps * side * side);
+        for (c, ty, tx) in (0..taps).map(|t| (t / (size * size), t / size % size, t % size)) {
             for y in 0..side {
                 seen.extend_from_slice(&padded[(c * width + y + ty) * width + tx..][..side]);
             }
         }
-        let taps = self.filters.weights().len() / channels;
-        let weights = Matrix::new(self.filters.weights(), channels, taps);
-        multiply(product(), weights, Matrix::new(&seen, taps, side * side), y);
+        product([channels, taps, side * side], (filters.weights(), false), &seen, y);
     }
 
     /// It is its own adjoint.
     fn adjoint(&self, y: &[T], x: &mut [T]) {
         self.apply(y, x);
-    }
-}
-
-impl<T: Real> Gram<T> {
-    fn taps(&self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let (channels, size) = (self.filters.channels(), self.filters.size());
-        (0..channels * size * size).map(move |t| (t / (size * size), t / size % size, t % size))
     }
 }
