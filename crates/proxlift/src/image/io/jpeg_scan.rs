@@ -2,6 +2,7 @@
 //! of all scans are read, without what they mean, and must be there to the last block.
 
 use super::Decoded;
+use super::jpeg_bits::{Bits, Missing, Read, Table};
 
 /// The coefficients of a block that are not zero, which later scans of a progressive JPEG depend on.
 type Known = u64;
@@ -26,14 +27,6 @@ struct Frame {
     mcus: (usize, usize),
     components: Vec<Component>,
 }
-
-/// A code of up to 16 bits: for every 16 bits that may come, its length and its symbol.
-type Table = Vec<(u8, u8)>;
-
-/// The end of a file, a marker, or a code that is none, where there should be pixels.
-struct Missing;
-
-type Read<T> = Result<T, Missing>;
 
 /// The most scans: encoders write about ten. Each is gone through block by block, however few bits it has.
 const MOST_SCANS: usize = 128;
@@ -73,7 +66,7 @@ fn scans(bytes: &[u8], size: (usize, usize)) -> Option<(usize, bool)> {
             0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => return UNKNOWN,
             0xdd => restart = body.first_chunk().map_or(0, |b| usize::from(u16::from_be_bytes(*b))),
             0xda => {
-                let mut bits = Bits { bytes, at, held: 0, count: 0, invented: 0 };
+                let mut bits = Bits::new(bytes, at);
                 let Some(scan) = Scan::of(body, &frame, restart) else { return UNKNOWN };
                 seen += 1;
                 if seen > MOST_SCANS {
@@ -83,7 +76,7 @@ fn scans(bytes: &[u8], size: (usize, usize)) -> Option<(usize, bool)> {
                 scan.parts
                     .iter()
                     .for_each(|part| frame.components[part.0].lacks[scan.first..=scan.last].fill(scan.low));
-                at = bits.at;
+                at = bits.at();
             }
             _ => {}
         }
@@ -291,74 +284,6 @@ impl Scan {
             }
             *run -= 1;
         }
-        Ok(())
-    }
-}
-
-/// The bits between two markers.
-struct Bits<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    held: u64,
-    count: u32,
-    /// How many of them were invented, behind the end.
-    invented: u32,
-}
-
-impl Bits<'_> {
-    fn fill(&mut self) {
-        while self.count <= 48 {
-            let byte = match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
-                (Some(0xff), Some(0)) => {
-                    self.at += 2;
-                    0xff
-                }
-                (None, _) | (Some(0xff), _) => {
-                    self.invented += 8;
-                    0
-                }
-                (Some(&byte), _) => {
-                    self.at += 1;
-                    byte
-                }
-            };
-            self.held = self.held << 8 | u64::from(byte);
-            self.count += 8;
-        }
-    }
-
-    /// The next bits, at most 16.
-    fn take(&mut self, number: u32) -> Read<usize> {
-        self.fill();
-        let value = self.held >> (self.count - number) & ((1 << number) - 1);
-        self.count -= number;
-        if self.count < self.invented { Err(Missing) } else { Ok(value as usize) }
-    }
-
-    fn skip(&mut self, number: u32) -> Read<()> {
-        self.take(number.min(16)).map(drop)
-    }
-
-    fn symbol(&mut self, table: &Table) -> Read<u8> {
-        self.fill();
-        let next = self.held >> (self.count - 16) & 0xffff;
-        let (length, symbol) = *table.get(next as usize).ok_or(Missing)?;
-        if length == 0 {
-            return Err(Missing);
-        }
-        self.take(length.into())?;
-        Ok(symbol)
-    }
-
-    /// Goes on behind the restart marker that must be next.
-    fn restart(&mut self) -> Read<()> {
-        while self.bytes.get(self.at..self.at + 2).is_some_and(|next| next == [0xff, 0xff]) {
-            self.at += 1;
-        }
-        if !matches!(self.bytes.get(self.at..self.at + 2), Some([0xff, 0xd0..=0xd7])) {
-            return Err(Missing);
-        }
-        (self.at, self.held, self.count, self.invented) = (self.at + 2, 0, 0, 0);
         Ok(())
     }
 }

@@ -33,6 +33,7 @@ mod common;
 mod exif;
 mod fits_file;
 mod format;
+mod jpeg_bits;
 mod jpeg_file;
 mod jpeg_scan;
 mod jpeg_segments;

@@ -3,6 +3,7 @@
 //! Samples of 8 and 16 bits and 32-bit floats are kept; others are read as 32-bit floats or, below 8 bits, as 8 bits.
 
 mod compress;
+mod directory;
 mod layout;
 mod tags;
 mod write;
@@ -33,6 +34,8 @@ pub(super) struct Stack<'a> {
 impl<'a> Stack<'a> {
     /// Looks at the directories of all pages, and refuses those that differ from the first.
     pub(super) fn open(source: Box<dyn Source + 'a>, allowance: Allowance) -> Decoded<Self> {
+        let mut source = source;
+        directory::check_texts(&mut source)?;
         let mut within = TiffLimits::default();
         within.decoding_buffer_size = allowance.bytes();
         within.intermediate_buffer_size = within.decoding_buffer_size;
