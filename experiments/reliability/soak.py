@@ -3,6 +3,7 @@
     python3 experiments/reliability/soak.py FOLDER [COUNT]      20,000 pictures unless said
 """
 
+import shutil
 import subprocess
 import time
 
@@ -32,6 +33,8 @@ def main():
                 path.write_bytes(data[: len(data) // 2])
         if i % 100 == 99:
             bad.append(path.name)
+    # Those of an earlier run would count as done.
+    shutil.rmtree(results, ignore_errors=True)
     words = [PROGRAM, "denoise", "-q", pictures, "--model", "small", "--overwrite", "-o", results]
     start, samples = time.time(), []
     with open(folder / "said.txt", "w+", encoding="utf-8") as said:
