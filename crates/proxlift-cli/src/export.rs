@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let bytes = model.to_onnx()?;
     files::write(path, &bytes)?;
     let (network, size) = (&model.network, bytes.len().div_ceil(1000));
-    let images = format!("float32 [N, {}, H, W]", network.architecture().channels);
+    let images = format!("float32 [N, {}, H, W]", network.architecture().colours());
     output::line(format_args!("wrote {}: ONNX, opset {OPSET}, {size} KB", path.display()))?;
     output::line(format_args!("network with {network}; {} parameters", network.parameters()))?;
     output::line(format_args!("input image, {images}, white is 1"))?;
@@ -55,7 +55,7 @@ fn load(name: &str, asked: Option<Channels>) -> Result<Model> {
     }
     let usual = if built_in == Some(BuiltIn::Photo) { Channels::Rgb } else { Channels::Grey };
     let model = Model::open(name, asked.unwrap_or(usual))?;
-    let channels = model.network.architecture().channels;
+    let channels = model.network.architecture().colours();
     match asked {
         Some(asked) if asked.count() != channels => {
             let kind = if channels == 1 { "grey" } else { "RGB" };

@@ -16,7 +16,7 @@ const FOLLOWED: NormParams = NormParams { tolerance: 3e-3, max_iterations: 200, 
 /// The norms of a network's inner operators, each power iteration warm from the last.
 ///
 /// `||L||^2` is taken as the norm of the autocorrelation `L* L` on the plane, cut to a square of pixels: it is at least
-/// that of `L` with zeros around the square, and for larger images grows by a percent or less, so that
+/// that of `L` with zeros around the square, and for larger images grows by a percent or less (with stride 2, by three), so that
 /// `tau_k ||L_k||^2` stays below 2.
 #[derive(Clone, Debug)]
 pub struct Norms<T> {
