@@ -228,7 +228,7 @@ pub fn attack_all(name: &str, targets: &[Target], usual: u64) {
         }
     }
     print!("{}", table(targets, &tallies));
-    println!("panics of decoders, caught by the library in this session: {}", CAUGHT.load(Ordering::Relaxed));
+    println!("panics of decoders, caught by the library in this run: {}", CAUGHT.load(Ordering::Relaxed));
 }
 
 fn table(targets: &[Target], tallies: &[Tally]) -> String {

@@ -52,7 +52,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&storage::read_text(path).ok()?).ok()
 }
 
-/// Writes a value that later sessions go on from, with its checksum.
+/// Writes a value that later runs go on from, with its checksum.
 pub fn keep(path: &Path, value: &impl Serialize) -> Result<()> {
     let value = serde_json::to_value(value).map_err(|e| Error::file(path, e.to_string()))?;
     write_json(path, &json!({"crc32": checksum(&value), "value": value}))
