@@ -27,9 +27,9 @@ fn phases_are_every_second_pixel_of_every_second_row_and_come_together_again() {
     assert_eq!(phases[..6], [0.0, 2.0, 4.0, 12.0, 14.0, 16.0]);
     assert_eq!(phases[6..12], [1.0, 3.0, 5.0, 13.0, 15.0, 17.0]);
     assert_eq!(phases[12..18], [6.0, 8.0, 10.0, 18.0, 20.0, 22.0]);
-    assert_eq!(together(&phases, (2, 3), 2), image);
+    assert_eq!(together(&*phases, (2, 3), 2), image);
     let colour = random_field::<f32>(3 * 8 * 10, 3);
-    assert_eq!(together(&apart(&colour, (8, 10), 2), (4, 5), 2), colour);
+    assert_eq!(together(&*apart(&colour, (8, 10), 2), (4, 5), 2), colour);
     assert_eq!(apart(&colour, (8, 10), 1), colour);
 }
 

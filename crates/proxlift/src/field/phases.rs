@@ -4,11 +4,18 @@
 //! for two by two pixels, so a layer costs a quarter of one with as many features and such kernels on every pixel.
 
 use crate::Real;
+use std::borrow::Cow;
 
-/// The phases of planes of so many rows and columns, both multiples of `stride`: `[channel][dy][dx][y][x]`.
-pub fn apart<T: Real>(planes: &[T], (height, width): (usize, usize), stride: usize) -> Vec<T> {
+/// The stride of a network whose layers see so many channels: images have 1 or 3, or four phases of each.
+pub fn stride_of(channels: usize) -> usize {
+    if channels.is_multiple_of(4) { 2 } else { 1 }
+}
+
+/// The phases of planes of so many rows and columns, both multiples of `stride`: `[channel][dy][dx][y][x]`; with stride 1,
+/// the planes as they are.
+pub fn apart<T: Real>(planes: &[T], (height, width): (usize, usize), stride: usize) -> Cow<'_, [T]> {
     if stride == 1 {
-        return planes.to_vec();
+        return planes.into();
     }
     let mut phases = Vec::with_capacity(planes.len());
     for plane in planes.chunks_exact(height * width) {
@@ -18,13 +25,18 @@ pub fn apart<T: Real>(planes: &[T], (height, width): (usize, usize), stride: usi
             }
         }
     }
-    phases
+    phases.into()
 }
 
 /// The planes that these are the phases of: the inverse of [`apart`]. Phases have so many rows and columns.
-pub fn together<T: Real>(phases: &[T], (height, width): (usize, usize), stride: usize) -> Vec<T> {
+pub fn together<'a, T: Real>(
+    phases: impl Into<Cow<'a, [T]>>,
+    (height, width): (usize, usize),
+    stride: usize,
+) -> Cow<'a, [T]> {
+    let phases = phases.into();
     if stride == 1 {
-        return phases.to_vec();
+        return phases;
     }
     let mut planes = Vec::with_capacity(phases.len());
     for phases in phases.chunks_exact(stride * stride * height * width) {
@@ -33,5 +45,5 @@ pub fn together<T: Real>(phases: &[T], (height, width): (usize, usize), stride: 
             planes.extend((0..width * stride).map(|x| row(x % stride)[x / stride]));
         }
     }
-    planes
+    planes.into()
 }

@@ -1,6 +1,6 @@
 //! The sizes of a network, and what follows from them alone.
 
-use crate::field::phases::{apart, together};
+use crate::field::phases::{apart, stride_of, together};
 use crate::field::{Field, Grid};
 use crate::{Real, Result};
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Architecture {
 
     /// The stride of the convolutions on the image: 1, or 2 where the layers see its phases.
     pub fn stride(&self) -> usize {
-        if self.channels.is_multiple_of(4) { 2 } else { 1 }
+        stride_of(self.channels)
     }
 
     /// The channels of the images.
@@ -108,7 +108,7 @@ impl Architecture {
         (rows, columns): (Range<usize>, Range<usize>),
     ) -> Vec<T> {
         let size = (rows.len(), columns.len());
-        together(&batch.crop(rows, columns), size, self.stride())
+        together(batch.crop(rows, columns), size, self.stride()).into_owned()
     }
 
     /// Floating-point operations of one forward pass per pixel of the image, two per multiply-add.

@@ -1,6 +1,6 @@
 //! The weights of one layer: `J x C` filters of `k x k` taps.
 
-use crate::{Real, Result};
+use crate::{Real, Result, field::phases::stride_of};
 
 /// The parameter `theta_k` of a layer: the filters of a bias-free convolution `L : C -> J`,
 /// `(L x)_j(p) = sum_{c,t} w[j,c,t] x_c(p + t)` with `t` in `[-r, r]^2`, `r = (k - 1) / 2`, and zeros outside.
@@ -50,7 +50,7 @@ impl<T: Real> Filters<T> {
 
     /// How many of the channels are phases of the same one: 4 for convolutions of stride 2, else 1.
     pub fn phases(&self) -> usize {
-        if self.channels.is_multiple_of(4) { 4 } else { 1 }
+        stride_of(self.channels).pow(2)
     }
 
     /// `k`, the side of the square kernel.

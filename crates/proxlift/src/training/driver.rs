@@ -176,10 +176,7 @@ pub fn train(
                 None => memory::or_error(|| Ok(Batch { z: zeros(), x: zeros(), indices: Vec::new() }))?,
             };
             for (batch, patches) in [(&mut now.z, &z), (&mut now.x, &x)] {
-                match stride {
-                    1 => batch.load(patches)?,
-                    _ => batch.load(&apart(patches, (size, size), stride))?,
-                }
+                batch.load(&apart(patches, (size, size), stride))?;
             }
             now.indices.clear();
             now.indices.extend_from_slice(indices);
