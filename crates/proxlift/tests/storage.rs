@@ -84,6 +84,24 @@ fn one_process_has_a_folder_and_the_other_is_told_which() {
     drop(again);
 }
 
+/// A process that is being started has copies of all open files until it becomes another program.
+#[cfg(unix)]
+#[test]
+fn a_folder_is_free_at_once_although_processes_are_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                std::process::Command::new("true").status().unwrap();
+            }
+        });
+        let taken = (0..2000).try_for_each(|_| Lock::take(folder.path()).map(drop));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        taken.unwrap();
+    });
+}
+
 /// A folder from a stranger may hold links: what they lead to is not written to.
 #[cfg(unix)]
 #[test]

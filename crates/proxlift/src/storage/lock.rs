@@ -15,9 +15,11 @@ const NAME: &str = ".lock";
 pub struct Lock(File);
 
 impl Drop for Lock {
-    /// Forgets the number of this process, which is nobody's any more.
+    /// Forgets the number of this process, which is nobody's any more. Closing the file alone would leave it locked while
+    /// a process that another thread just started still has its copy.
     fn drop(&mut self) {
         let _ = self.0.set_len(0);
+        let _ = self.0.unlock();
     }
 }
 
