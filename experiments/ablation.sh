@@ -56,6 +56,11 @@ row overstep-range $long --sigma-range 0.02,0.3
 row stride-2 $long --stride 2 --kernel 3 --features 64
 row stride-2-depth-16 $long --stride 2 --kernel 3 --features 64 --depth 16
 row stride-2-kernel-5 $long --stride 2 --kernel 5 --features 64
+row own-synthesis $long --own-synthesis
+row own-synthesis-mu-1 $long --own-synthesis --mu 1
+row own-synthesis-14x36-kernel-5 $long --own-synthesis --mu 1 --depth 14 --features 36 --kernel 5
+row adjoint-14x36-kernel-5 $long --mu 1 --depth 14 --features 36 --kernel 5
+row own-synthesis-stride-2-depth-16 $long --own-synthesis --mu 1 --stride 2 --kernel 3 --features 64 --depth 16
 row mu-0.03 --mu 0.03
 row mu-0.3 --mu 0.3
 row inertial --unrolling inertial

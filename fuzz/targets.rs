@@ -209,6 +209,7 @@ fn models() -> Vec<Vec<u8>> {
     let knots = proxlift::prox::PiecewiseLinear::clip_with_knots(2, 3, 0.1);
     learned.network.activation.fill(knots.into());
     learned.network.border = 2;
+    learned.network = learned.network.with_own_synthesis();
     learned.network.unrolling = Unrolling::default();
     learned.noise = PatchNoise::Own;
     learned.provenance.insert("data".into(), "pictures".into());

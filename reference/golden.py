@@ -26,7 +26,7 @@ LARGEST_FILE = 50_000
 
 def unrolled_case(
     seed, depth, features, channels, kernel, height, width, batch, mu, scale, thresholds=None, knots=0,
-    unrolling="dual-forward-backward", bounded=False, border=0, step_scale=1.0, stride=1,
+    unrolling="dual-forward-backward", bounded=False, border=0, step_scale=1.0, stride=1, own_synthesis=False,
 ):  # fmt: skip
     """A network with the clip at the `thresholds`, the paper's, or with learned activations of so many `knots`."""
     random = generator(seed)
@@ -53,10 +53,18 @@ def unrolled_case(
         shapes |= {f"slopes_{k}": s.slopes for k, s in enumerate(activation, start=1)}
     u = [s.sample([batch, features, height // stride, width // stride], random) for s in activation]
 
-    for variable in theta + u + list(shapes.values()):
+    # Near the adjoint, but not it.
+    synthesis = [t + 0.3 * scale * random(t.shape) for t in theta[1:depth]] if own_synthesis else []
+    if own_synthesis:
+        steps = [longest_step(unrolling, k) / (norm_on_square(theta[k], stride) * norm_on_square(synthesis[k - 1], stride))
+                 for k in range(1, depth)]  # fmt: skip
+        tau = step_scale * torch.stack(steps)
+
+    for variable in theta + synthesis + u + list(shapes.values()):
         variable.requires_grad_(True)
     parameters = {f"theta_{k}": t for k, t in enumerate(theta)}
-    network = Unrolled(unrolling, theta, tau, activation, bounded, border, stride)
+    parameters |= {f"synthesis_{k}": t for k, t in enumerate(synthesis, start=1)}
+    network = Unrolled(unrolling, theta, tau, activation, bounded, border, stride, synthesis)
     result, shares = outputs(network, parameters, shapes, u, 1, z, x, mu)
     tensors |= {"tau": tau, **parameters, **shapes, **result}
     tensors |= {f"u_{k}": uk for k, uk in enumerate(u, start=1)}
@@ -67,6 +75,8 @@ def unrolled_case(
     }  # fmt: skip
     if stride > 1:
         configuration["stride"] = stride
+    if own_synthesis:
+        configuration["own_synthesis"] = True
     return tensors, configuration
 
 
@@ -167,6 +177,15 @@ def cases():
     yield "golden_stride_colour.safetensors", unrolled_case(
         62, depth=3, features=3, channels=3, kernel=3, height=4, width=6, batch=1, stride=2,
         thresholds=[0.05, 0.1, 0.15], mu=0.3, scale=0.5,
+    )  # fmt: skip
+
+    # Layers with a synthesis of their own.
+    yield "golden_synthesis.safetensors", unrolled_case(
+        71, unrolling="chambolle-pock-accelerated", depth=5, features=3, channels=1, knots=3, border=1, own_synthesis=True,
+        step_scale=6.0, mu=0.5, scale=1.0, **small,
+    )  # fmt: skip
+    yield "golden_synthesis_colour.safetensors", unrolled_case(
+        75, depth=4, features=3, channels=3, knots=2, own_synthesis=True, mu=0.3, scale=0.7, **small,
     )  # fmt: skip
 
     # Section 3.2: general feed-forward networks.

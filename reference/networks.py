@@ -22,12 +22,16 @@ class Unrolled:
     It starts at u_0 = L_0 z and x_1 = z - L_1* u_0, and its result is x_K, without inertia. In the first layer there is
     nothing to remember. The loss counts only what lies `border` pixels or more from the edge.
 
+    Where there is a `synthesis`, its filters stand for those of L_k* in layers 1..K-1.
+
     With stride 2, the operators are convolutions of that stride with kernels twice as large, of which `theta` holds the
     phases.
     """
 
-    def __init__(self, unrolling, theta, tau, activation, bounded=False, border=0, stride=1):
+    def __init__(self, unrolling, theta, tau, activation, bounded=False, border=0, stride=1,
+                 synthesis=()):  # fmt: skip
         self.unrolling, self.theta, self.tau = unrolling, theta, tau
+        self.synthesis = synthesis
         self.activation, self.bounded, self.border = activation, bounded, border
         self.depth = len(theta) - 1
         self.stride = stride
@@ -36,7 +40,7 @@ class Unrolled:
         return analysis(self.theta[k], image, self.stride)
 
     def adjoint(self, k, features):
-        theta = self.theta[k]
+        theta = self.synthesis[k - 1] if k <= len(self.synthesis) else self.theta[k]
         padding = self.stride * (theta.shape[-1] // 2)
         return F.conv_transpose2d(features, on_image(theta, self.stride), stride=self.stride, padding=padding)
 

@@ -35,7 +35,8 @@ def read(name):
     theta = [tensors[f"theta_{k}"] for k in range(depth + 1)]
     stride = 2 if theta[0].shape[1] in (4, 12) else 1
     bounded, border = json.loads(metadata["bounded"]), json.loads(metadata["border"])
-    return Unrolled(unrolling, theta, tensors["tau"], activation, bounded, border, stride)
+    synthesis = [tensors[f"synthesis_{k}"] for k in range(1, depth) if f"synthesis_{k}" in tensors]
+    return Unrolled(unrolling, theta, tensors["tau"], activation, bounded, border, stride, synthesis)
 
 
 def mirrored(image, border):
@@ -52,7 +53,8 @@ def denoise(network, image, noise=1.0):
     """The picture through the network; for `noise` times the level that it was trained at, every knot is so much larger."""
     border = network.border
     scaled = [PiecewiseLinear(noise * s.knots, s.slopes) for s in network.activation]
-    again = Unrolled(network.unrolling, network.theta, network.tau, scaled, network.bounded, border, network.stride)
+    again = Unrolled(network.unrolling, network.theta, network.tau, scaled, network.bounded, border, network.stride,
+                     network.synthesis)  # fmt: skip
     output = again.feed_forward(mirrored(image[None], border))[1][0]
     return output[..., border : border + HEIGHT, border : border + WIDTH]
 

@@ -70,6 +70,7 @@ class Model:
         knots: ArrayLike | None = None,
         slopes: ArrayLike | None = None,
         lam: ArrayLike | None = None,
+        synthesis: ArrayLike | None = None,
         unrolling: str = "dual-forward-backward",
         bounded: bool = False,
         border: int = 0,
@@ -91,6 +92,8 @@ class Model:
             The activations: odd, piecewise linear, with ``slopes[..., m]`` between the knots ``m - 1`` and ``m``.
         lam : array_like, (J,) or a number
             Instead of them, the thresholds of the paper's clip, the same in all layers.
+        synthesis : array_like, (K - 1, J, C, k, k), optional
+            The filters of the synthesis of layers 1 to K - 1; without it, it is the adjoint of the analysis.
         unrolling : str
             ``"dual-forward-backward"``, ``"inertial"``, ``"chambolle-pock"`` or ``"chambolle-pock-accelerated"``.
         bounded : bool
@@ -112,6 +115,10 @@ class Model:
             raise ValueError(f"theta has the shape {theta.shape}, but it must be (K + 1, J, C, k, k)")
         if tau.ndim != 1:
             raise ValueError(f"tau has the shape {tau.shape}, but it must be (K - 1,)")
+        if synthesis is not None:
+            synthesis = np.asarray(synthesis, np.float32)
+            if synthesis.ndim != 5:
+                raise ValueError(f"synthesis has the shape {synthesis.shape}, but it must be (K - 1, J, C, k, k)")
         if (lam is None) == (knots is None) or (knots is None) != (slopes is None):
             raise ValueError("give either lam, or knots and slopes")
         if lam is not None:
@@ -126,6 +133,7 @@ class Model:
                 theta,
                 tau,
                 *activations,
+                synthesis=synthesis,
                 unrolling=unrolling,
                 bounded=bounded,
                 border=border,
@@ -138,7 +146,7 @@ class Model:
 
     def replace(self, **changes: Any) -> Model:
         """A copy with other parameters: any arguments of `from_arrays`."""
-        names = "theta tau knots slopes unrolling bounded border step_scale sigma noise provenance".split()
+        names = "theta synthesis tau knots slopes unrolling bounded border step_scale sigma noise provenance".split()
         if "lam" in changes:
             names = [name for name in names if name not in ("knots", "slopes")]
         return Model.from_arrays(**{**{name: getattr(self, name) for name in names}, **changes})
@@ -167,6 +175,11 @@ class Model:
     def theta(self) -> Floats:
         """The filters, (K + 1, J, C, k, k)."""
         return self._native.theta
+
+    @property
+    def synthesis(self) -> Floats | None:
+        """The filters of the synthesis of layers 1 to K - 1, (K - 1, J, C, k, k); None where it is the adjoint."""
+        return self._native.synthesis
 
     @property
     def tau(self) -> Floats:

@@ -50,6 +50,7 @@ class Model:
         knots: NDArray[np.float32],
         slopes: NDArray[np.float32],
         *,
+        synthesis: NDArray[np.float32] | None,
         unrolling: str,
         bounded: bool,
         border: int,
@@ -65,6 +66,8 @@ class Model:
     def save_onnx(self, path: str | os.PathLike[str]) -> None: ...
     @property
     def theta(self) -> NDArray[np.float32]: ...
+    @property
+    def synthesis(self) -> NDArray[np.float32] | None: ...
     @property
     def tau(self) -> NDArray[np.float32]: ...
     @property

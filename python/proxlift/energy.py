@@ -110,7 +110,11 @@ class LiftedEnergy:
 
     def theta_gradients(self) -> Floats:
         """``dE/dtheta``, of the shape of `theta`, summed over the batch; ``u`` is held."""
-        return self._native.theta_gradients()
+        return self._native.theta_gradients()[: self.model.depth + 1]
+
+    def synthesis_gradients(self) -> Floats:
+        """``dE/dM_k`` for ``k = 1 .. K-1`` where the layers have a synthesis of their own, (K - 1, J, C, k, k), else empty."""
+        return self._native.theta_gradients()[self.model.depth + 1 :]
 
     def u_gradients(self) -> list[Floats]:
         """``df/du_k`` for ``k = 1 .. K-1``, where ``f`` is the smooth part of ``E``."""

@@ -79,6 +79,8 @@ class Network(torch.nn.Module):
         super().__init__()
         self.model = model
         self.theta = torch.nn.Parameter(torch.tensor(model.theta))
+        own = model.synthesis
+        self.synthesis = None if own is None else torch.nn.Parameter(torch.tensor(own))
         self.knots = torch.nn.Parameter(torch.tensor(model.knots))
         self.slopes = torch.nn.Parameter(torch.tensor(model.slopes))
         if train_tau:
@@ -131,7 +133,7 @@ class Network(torch.nn.Module):
         r = torch.zeros_like(z)
         for k, (alpha, beta, gamma) in enumerate(self.memory, start=1):
             y = u + alpha * (u - u_before) if alpha else u
-            q = self._adjoint(k, y) - z
+            q = self._synthesise(k, y) - z
             q = (1 - beta) * q + beta * r if beta else q
             r_before, r = r, q.clamp(-1, 0) if self.model.bounded else q
             if k < len(self.memory):
@@ -143,9 +145,11 @@ class Network(torch.nn.Module):
     def _analyse(self, k: int, image: Tensor) -> Tensor:
         return F.conv2d(image, self.theta[k], padding=self.theta.shape[-1] // 2)
 
-    def _adjoint(self, k: int, features: Tensor) -> Tensor:
-        """The adjoint as a convolution with flipped filters, for which PyTorch has the faster kernels."""
-        return F.conv2d(features, self.theta[k].flip(2, 3).transpose(0, 1), padding=self.theta.shape[-1] // 2)
+    def _synthesise(self, k: int, features: Tensor) -> Tensor:
+        """The synthesis as a convolution with flipped filters, for which PyTorch has the faster kernels."""
+        own = self.synthesis is not None and k < len(self.memory)
+        filters = self.synthesis[k - 1] if own else self.theta[k]
+        return F.conv2d(features, filters.flip(2, 3).transpose(0, 1), padding=filters.shape[-1] // 2)
 
     def _activate(self, k: int, v: Tensor, scale: Tensor | None) -> Tensor:
         knots = self.knots[k - 1 : k]
@@ -170,7 +174,8 @@ class Network(torch.nn.Module):
             raise ValueError("the knots of an activation are negative or not in order: call project_() first")
         if not bool(((slopes >= 0) & slopes.isfinite()).all()):
             raise ValueError("a slope of an activation is negative or not a number: call project_() first")
-        arrays = {name: _array(getattr(self, name)) for name in ("theta", "tau", "knots", "slopes")}
+        names = ("theta", "tau", "knots", "slopes") + (() if self.synthesis is None else ("synthesis",))
+        arrays = {name: _array(getattr(self, name)) for name in names}
         return self.model.replace(**{**arrays, **fields})
 
     def extra_repr(self) -> str:

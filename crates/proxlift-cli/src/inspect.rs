@@ -154,7 +154,10 @@ struct Layer {
     k: usize,
     /// The proven bound of `||L_k||`.
     norm: f64,
-    /// `tau_k`, and `tau_k ||L_k||^2`; the first and the last operator have none.
+    /// The same of its synthesis, where it has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    synthesis_norm: Option<f64>,
+    /// `tau_k`, and `tau_k ||L_k||^2`, or `tau_k ||L_k|| ||M_k||`; the first and the last operator have none.
     tau: Option<f64>,
     step: Option<f64>,
 }
@@ -170,10 +173,12 @@ struct Facts {
 impl Facts {
     fn layers(&self) -> Vec<Layer> {
         let tau = &self.model.network.tau;
-        let Some(LipschitzBound { norms, steps, .. }) = &self.bound else { return Vec::new() };
+        let Some(LipschitzBound { norms, of_synthesis, steps, .. }) = &self.bound else { return Vec::new() };
         let layer = |(k, &norm): (usize, &f64)| {
             let inner = k.checked_sub(1).filter(|&i| i < tau.len());
-            Layer { k, norm, tau: inner.map(|i| f64::from(tau[i])), step: inner.map(|i| steps[i]) }
+            let synthesis_norm = inner.and_then(|i| of_synthesis.get(i).copied());
+            let (tau, step) = (inner.map(|i| f64::from(tau[i])), inner.map(|i| steps[i]));
+            Layer { k, norm, synthesis_norm, tau, step }
         };
         norms.iter().enumerate().map(layer).collect()
     }
@@ -200,6 +205,7 @@ impl Facts {
             "bounded": network.bounded,
             "border": network.border,
             "step_scale": network.step_scale,
+            "own_synthesis": !network.synthesis.is_empty(),
             "knots": network.pieces(),
             "steepest_activation": self.steepest(),
             "receptive_field": 2 * sizes.receptive_radius() + 1,
@@ -224,6 +230,9 @@ impl Facts {
             if least == most { format!("{least:.4}") } else { format!("{least:.4} to {most:.4}") };
         let layers = match (network.is_plain(), bound.as_ref().map(LipschitzBound::layers_are_non_expansive))
         {
+            (false, _) if !network.synthesis.is_empty() => {
+                "with a synthesis of their own: whether the network expands does not follow from single layers"
+            }
             (false, _) => "with momentum: whether the network expands does not follow from single layers",
             (_, Some(true)) => "all non-expansive: tau ||L||^2 is at most 2",
             (_, Some(false)) => "at least one has tau ||L||^2 above 2 and may expand",
@@ -257,11 +266,18 @@ impl Facts {
             output::line(format_args!("{name:<16} {fact}"))?;
         }
         if bound.is_some() {
-            output::line("\nlayer      ||L||        tau  tau ||L||^2")?;
+            output::line(match network.synthesis.is_empty() {
+                true => "\nlayer      ||L||        tau  tau ||L||^2",
+                false => "\nlayer      ||L||      ||M||        tau  tau ||L|| ||M||",
+            })?;
         }
-        for Layer { k, norm, tau, step } in self.layers() {
-            let [tau, step] = [tau, step].map(|value| value.map_or("-".into(), |v| format!("{v:.4}")));
-            output::line(format_args!("{k:>5} {norm:>10.4} {tau:>10} {step:>12}"))?;
+        for Layer { k, norm, synthesis_norm, tau, step } in self.layers() {
+            let [synthesis_norm, tau, step] =
+                [synthesis_norm, tau, step].map(|value| value.map_or("-".into(), |v| format!("{v:.4}")));
+            output::line(match network.synthesis.is_empty() {
+                true => format!("{k:>5} {norm:>10.4} {tau:>10} {step:>12}"),
+                false => format!("{k:>5} {norm:>10.4} {synthesis_norm:>10} {tau:>10} {step:>15}"),
+            })?;
         }
         if !provenance.is_empty() {
             output::line("\nprovenance")?;

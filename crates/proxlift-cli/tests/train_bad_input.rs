@@ -19,6 +19,12 @@ fn settings_without_sense() {
     refuses(&desk, &["--kernel", "4"], &["4", "odd"]);
     refuses(&desk, &["--channels", "2"], &["--channels is 2"]);
     refuses(&desk, &["--channels", "4"], &["--channels is 4"]);
+    refuses(&desk, &["--own-synthesis", "--tied"], &["--own-synthesis", "--tied"]);
+    refuses(
+        &desk,
+        &["--own-synthesis", "--rate", "backtracking"],
+        &["synthesis of their own", "need a rate"],
+    );
     refuses(&desk, &["--stride", "3"], &["--stride is 3", "1 or 2"]);
     refuses(&desk, &["--stride", "18446744073709551615"], &["1 or 2"]);
     refuses(&desk, &["--stride", "2", "--patch", "15"], &["--patch is 15", "even"]);

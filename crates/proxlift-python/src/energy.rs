@@ -160,10 +160,11 @@ impl Energy {
         })
     }
 
+    /// By `theta_0..theta_K`, then by every synthesis of its own.
     fn theta_gradients<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray5<f64>>> {
         let Self { network, lifted, mu } = self;
         let gradients = pool::run(py, |_| {
-            let mut gradients = network.theta.clone();
+            let mut gradients: Vec<_> = network.filters().cloned().collect();
             lifted.theta_gradients((&Reference, network), *mu, &mut gradients);
             Ok(gradients)
         })?;

@@ -1,7 +1,7 @@
 //! Models: their arrays, and their files.
 
 use crate::error::to_python;
-use numpy::ndarray::{Array3, Array5};
+use numpy::ndarray::{Array3, Array5, ArrayView4, ArrayView5};
 use numpy::{
     IntoPyArray, PyArray1, PyArray3, PyArray5, PyReadonlyArray1, PyReadonlyArray3, PyReadonlyArray5,
 };
@@ -38,6 +38,14 @@ impl Model {
 
     fn network(&self) -> &Network<f32> {
         &self.inner.network
+    }
+
+    fn filters<'py>(&self, py: Python<'py>, all: &[Filters<f32>]) -> PyResult<Bound<'py, PyArray5<f32>>> {
+        let sizes = self.network().architecture();
+        let data = all.iter().flat_map(|theta| theta.weights().iter().copied()).collect();
+        let shape = (all.len(), sizes.features, sizes.channels, sizes.kernel, sizes.kernel);
+        let array = Array5::from_shape_vec(shape, data).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        Ok(array.into_pyarray(py))
     }
 
     fn functions(&self) -> PyResult<Vec<&PiecewiseLinear<f32>>> {
@@ -79,13 +87,14 @@ impl Model {
 
     /// A model from its arrays; what is not an array is in `fields`.
     #[staticmethod]
-    #[pyo3(signature = (theta, tau, knots, slopes, *, unrolling, bounded, border, step_scale, sigma, noise, provenance))]
+    #[pyo3(signature = (theta, tau, knots, slopes, *, synthesis, unrolling, bounded, border, step_scale, sigma, noise, provenance))]
     #[allow(clippy::too_many_arguments)]
     fn from_arrays(
         theta: PyReadonlyArray5<'_, f32>,
         tau: PyReadonlyArray1<'_, f32>,
         knots: PyReadonlyArray3<'_, f32>,
         slopes: PyReadonlyArray3<'_, f32>,
+        synthesis: Option<PyReadonlyArray5<'_, f32>>,
         unrolling: &str,
         bounded: bool,
         border: usize,
@@ -95,15 +104,20 @@ impl Model {
         provenance: BTreeMap<String, String>,
     ) -> PyResult<Self> {
         let (theta, knots, slopes) = (theta.as_array(), knots.as_array(), slopes.as_array());
-        let (_, features, channels, kernel, other) = theta.dim();
+        let (.., kernel, other) = theta.dim();
         let fits = kernel == other && slopes.dim() == (knots.dim().0, knots.dim().1, knots.dim().2 + 1);
         if !fits {
             let reason =
                 "theta must be (K + 1, J, C, k, k), knots (K - 1, J, M) and slopes (K - 1, J, M + 1)";
             return Err(PyValueError::new_err(reason));
         }
-        let filters =
-            theta.outer_iter().map(|w| Filters::new(features, channels, kernel, w.iter().copied().collect()));
+        let filters = |all: ArrayView5<'_, f32>| {
+            let each = |w: ArrayView4<'_, f32>| {
+                let (features, channels, kernel, _) = w.dim();
+                Filters::new(features, channels, kernel, w.iter().copied().collect())
+            };
+            all.outer_iter().map(each).collect::<proxlift::Result<Vec<_>>>()
+        };
         let functions = knots.outer_iter().zip(slopes.outer_iter()).map(|(knots, slopes)| {
             let pieces = knots.dim().1;
             let functions = PiecewiseLinear::new(
@@ -114,10 +128,13 @@ impl Model {
             functions.map(Activation::from)
         });
         let build = || {
-            let filters = filters.collect::<proxlift::Result<Vec<_>>>()?;
             let functions = functions.collect::<proxlift::Result<Vec<_>>>()?;
-            let mut network =
-                Network::with_activations(filters, tau.as_array().iter().copied().collect(), functions)?;
+            let mut network = Network::with_activations(
+                filters(theta)?,
+                tau.as_array().iter().copied().collect(),
+                functions,
+            )?;
+            network.synthesis = synthesis.map_or(Ok(Vec::new()), |all| filters(all.as_array()))?;
             network.unrolling = from_name(unrolling)?;
             (network.bounded, network.border, network.step_scale) = (bounded, border, step_scale);
             network.validate()?;
@@ -130,11 +147,14 @@ impl Model {
 
     #[getter]
     fn theta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray5<f32>>> {
-        let sizes = self.network().architecture();
-        let data = self.network().theta.iter().flat_map(|theta| theta.weights().iter().copied()).collect();
-        let shape = (sizes.depth + 1, sizes.features, sizes.channels, sizes.kernel, sizes.kernel);
-        let array = Array5::from_shape_vec(shape, data).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        Ok(array.into_pyarray(py))
+        self.filters(py, &self.network().theta)
+    }
+
+    /// None where it is the adjoint.
+    #[getter]
+    fn synthesis<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray5<f32>>>> {
+        let synthesis = &self.network().synthesis;
+        (!synthesis.is_empty()).then(|| self.filters(py, synthesis)).transpose()
     }
 
     #[getter]

@@ -46,7 +46,17 @@ fn learned(architecture: Architecture) -> Network<f32> {
     Network::with_activations(theta, tau, activation).unwrap()
 }
 
-/// Clipped and learned, unrolled from every algorithm, one of them bounded, one with a border.
+/// With a synthesis of its own in every layer.
+fn own_synthesis(network: Network<f32>) -> Network<f32> {
+    let mut network = network.with_own_synthesis();
+    for (k, synthesis) in (100..).zip(&mut network.synthesis) {
+        let others = numbers(k, synthesis.weights().len());
+        synthesis.weights_mut().iter_mut().zip(others).for_each(|(w, other)| *w = 0.8 * *w + 0.1 * other);
+    }
+    network
+}
+
+/// Clipped and learned, unrolled from every algorithm, one of them bounded, one with a border, some with a synthesis of their own.
 fn family(architecture: Architecture) -> Vec<Network<f32>> {
     let unrolled = |unrolling| Network { unrolling, ..learned(architecture) };
     vec![
@@ -55,6 +65,9 @@ fn family(architecture: Architecture) -> Vec<Network<f32>> {
         Network { border: 2, ..unrolled(Unrolling::Inertial) },
         unrolled(Unrolling::ChambollePock),
         Network { bounded: true, ..unrolled(Unrolling::ChambollePockAccelerated) },
+        own_synthesis(network(architecture)),
+        own_synthesis(unrolled(Unrolling::Inertial)),
+        own_synthesis(unrolled(Unrolling::ChambollePockAccelerated)),
     ]
 }
 
@@ -156,6 +169,9 @@ fn results<T: Real>(
         results.push((format!("{rule:?} loss"), gradients.loss.iter().map(|l| T::of(*l)).collect()));
         for (k, theta) in gradients.theta.iter().enumerate() {
             results.push((format!("{rule:?} theta_{k}"), theta.weights().to_vec()));
+        }
+        for (k, synthesis) in gradients.synthesis.iter().enumerate() {
+            results.push((format!("{rule:?} synthesis_{}", k + 1), synthesis.weights().to_vec()));
         }
         for (k, activation) in gradients.activation.into_iter().enumerate() {
             results.push((format!("{rule:?} knots of {k}"), activation.knots));

@@ -18,8 +18,9 @@ use file::Golden;
 /// The paper's network, also with stride 2.
 const PAPER: [&str; 5] = ["grey_k4", "colour_k3", "smallest_k2", "wide_k5", "stride_colour"];
 
-/// Networks of the shipped kind and their relatives: momentum, learned activations, bounds, borders, long steps.
-const FAMILY: [&str; 8] = [
+/// Networks of the shipped kind and their relatives: momentum, learned activations, bounds, borders, long steps, stride 2, a
+/// synthesis of their own.
+const FAMILY: [&str; 10] = [
     "accelerated",
     "accelerated_bounded",
     "chambolle_pock",
@@ -28,6 +29,8 @@ const FAMILY: [&str; 8] = [
     "inertial_bounded",
     "forward_backward_learned",
     "stride_grey",
+    "synthesis",
+    "synthesis_colour",
 ];
 
 fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
@@ -39,8 +42,11 @@ fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
         channels: golden.count("channels") * stride.pow(2),
     };
     let Architecture { depth, features, kernel, channels } = architecture;
-    let filters = |k| Filters::new(features, channels, kernel, golden.tensor(&format!("theta_{k}"))).unwrap();
-    let (theta, tau) = ((0..=depth).map(filters).collect(), golden.tensor("tau"));
+    let filters = |name: &str, k: usize| {
+        Filters::new(features, channels, kernel, golden.tensor(&format!("{name}_{k}"))).unwrap()
+    };
+    let (theta, tau) = ((0..=depth).map(|k| filters("theta", k)).collect(), golden.tensor("tau"));
+    let own = golden.config["own_synthesis"].as_bool().unwrap_or(false);
     let network = match golden.count("knots") {
         0 => Network::new(theta, tau, golden.tensor("lambda")).unwrap(),
         knots => {
@@ -54,6 +60,7 @@ fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {
         bounded: golden.config["bounded"].as_bool().unwrap(),
         border: golden.count("border"),
         step_scale: T::of(golden.config["step_scale"].as_f64().unwrap()),
+        synthesis: (1..depth).filter(|_| own).map(|k| filters("synthesis", k)).collect(),
         ..network
     };
     network.validate().unwrap();
@@ -75,6 +82,9 @@ fn check_pass<T: Real>(
     golden.check("loss", &gradients.loss, tolerance);
     for (k, theta) in gradients.theta.iter().enumerate() {
         golden.check(&format!("{name}_theta_{k}"), theta.weights(), tolerance);
+    }
+    for (k, synthesis) in gradients.synthesis.iter().enumerate() {
+        golden.check(&format!("{name}_synthesis_{}", k + 1), synthesis.weights(), tolerance);
     }
     if golden.count("knots") > 0 {
         assert_eq!(gradients.activation.len() + 2, gradients.theta.len());
@@ -98,10 +108,14 @@ fn check_energy<T: Real>(golden: &Golden, engine: &dyn Engine<T>, tolerance: f64
     golden.check("data_term", &energy.data, tolerance);
     let total: Vec<f64> = (0..energy.data.len()).map(|s| energy.sample(s)).collect();
     golden.check("energy", &total, tolerance);
-    let mut theta = network.theta.clone();
-    lifted.theta_gradients((engine, &network), T::of(mu), &mut theta);
+    let mut gradients: Vec<_> = network.filters().cloned().collect();
+    lifted.theta_gradients((engine, &network), T::of(mu), &mut gradients);
+    let (theta, synthesis) = gradients.split_at(network.theta.len());
     for (k, theta) in theta.iter().enumerate() {
         golden.check(&format!("grad_theta_{k}"), theta.weights(), tolerance);
+    }
+    for (k, synthesis) in (1..).zip(synthesis) {
+        golden.check(&format!("grad_synthesis_{k}"), synthesis.weights(), tolerance);
     }
     let mut u = lifted.u.clone();
     lifted.u_gradients((engine, &network), T::of(mu), &mut u);

@@ -109,6 +109,10 @@ fn no_jacobian_exceeds_it() {
                 let other = Network { unrolling, bounded: true, ..network.clone().with_knots(3) };
                 let (norm, bound) = (jacobian_norm(&other, seed), LipschitzBound::of(&other).unwrap());
                 assert!(norm <= bound.bound * (1.0 + 1e-12), "{unrolling:?}: {norm} above {bound:?}");
+                let mut own = Network { bounded: false, ..other }.with_own_synthesis();
+                own.synthesis.iter_mut().for_each(|m| m.weights_mut().reverse());
+                let (norm, bound) = (jacobian_norm(&own, seed), LipschitzBound::of(&own).unwrap());
+                assert!(norm <= bound.bound * (1.0 + 1e-12), "own synthesis: {norm} above {bound:?}");
             }
             network.tau.iter_mut().for_each(|tau| *tau *= stretch);
             let bound = LipschitzBound::of(&network).unwrap();

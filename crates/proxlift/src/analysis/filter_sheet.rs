@@ -12,12 +12,12 @@ const FRAME_VALUE: f32 = 0.75;
 const GAP_VALUE: f32 = 0.12;
 const MOST: usize = 1 << 26;
 
-/// Draws the filters `theta_0` (top) to `theta_K`. Middle grey is zero; black and white are minus and plus the largest
+/// Draws the filters `theta_0` (top) to `theta_K`, and below them those of every synthesis of its own. Middle grey is zero; black and white are minus and plus the largest
 /// weight of the row. The filters of a colour network are shown in colour, each channel on the same scale; those of stride 2
 /// as they lie on the image.
 pub fn filter_sheet(network: &Network<f32>) -> Result<Image> {
     let sizes = network.architecture();
-    let (rows, columns, channels) = (sizes.depth + 1, sizes.features, sizes.colours());
+    let (rows, columns, channels) = (network.filters().count(), sizes.features, sizes.colours());
     let side = sizes.stride() * sizes.kernel;
     let pitch = |zoom: usize| zoom * side + 2 * FRAME + GAP;
     let area = |zoom: usize| (rows * pitch(zoom) + GAP) * (columns * pitch(zoom) + GAP);
@@ -31,7 +31,7 @@ pub fn filter_sheet(network: &Network<f32>) -> Result<Image> {
     let (height, width) = (rows * pitch + GAP, columns * pitch + GAP);
     let mut sheet = Image::new(channels, height, width, vec![GAP_VALUE; channels * height * width])?;
     let data = sheet.data_mut();
-    for (k, theta) in network.theta.iter().enumerate() {
+    for (k, theta) in network.filters().enumerate() {
         let largest = theta.weights().iter().fold(f32::MIN_POSITIVE, |most, w| most.max(w.abs()));
         let weights = together(theta.weights(), (sizes.kernel, sizes.kernel), sizes.stride());
         for (number, kernel) in weights.chunks_exact(side * side).enumerate() {

@@ -66,6 +66,8 @@ impl<T: Real> ReverseRule<T> {
 pub struct Gradients<T> {
     /// `df/dtheta_k` for `k = 0..=K`.
     pub theta: Vec<Filters<T>>,
+    /// By the synthesis of layers `1..K-1`, where they have their own.
+    pub synthesis: Vec<Filters<T>>,
     /// By the knots and slopes of layers `1..K-1`; empty if they are not asked for.
     pub activation: Vec<PiecewiseGradient<T>>,
     /// `1/2 ||x^ - x||^2` of each sample at the forward pass.
@@ -75,12 +77,17 @@ pub struct Gradients<T> {
 impl<T: Real> Gradients<T> {
     /// Zero gradients for `network` and a batch of `samples`.
     pub fn zeros(network: &Network<T>, samples: usize) -> Self {
-        let theta = network.theta.iter().map(|theta| {
-            let mut zero = theta.clone();
-            zero.weights_mut().fill(T::zero());
-            zero
-        });
-        Self { theta: theta.collect(), activation: Vec::new(), loss: vec![0.0; samples] }
+        let zeros = |filters: &[Filters<T>]| {
+            let mut zeros = filters.to_vec();
+            zeros.iter_mut().for_each(|filters| filters.weights_mut().fill(T::zero()));
+            zeros
+        };
+        Self {
+            theta: zeros(&network.theta),
+            synthesis: zeros(&network.synthesis),
+            activation: Vec::new(),
+            loss: vec![0.0; samples],
+        }
     }
 
     /// The same, with room for the gradients of learned activations.
@@ -96,8 +103,13 @@ impl<T: Real> Gradients<T> {
         fits.unwrap_or_else(|| Self::zeros(network, samples).with_activations(network))
     }
 
+    /// Those of all filters, in the order of [`Network::filters`].
+    pub fn filters(&self) -> impl Iterator<Item = &Filters<T>> {
+        self.theta.iter().chain(&self.synthesis)
+    }
+
     fn clear(&mut self) {
-        let theta = self.theta.iter_mut().map(Filters::weights_mut);
+        let theta = self.theta.iter_mut().chain(&mut self.synthesis).map(Filters::weights_mut);
         let activation = self.activation.iter_mut().flat_map(|s| [&mut s.knots[..], &mut s.slopes]);
         theta.chain(activation).for_each(|values| values.fill(T::zero()));
     }
@@ -108,7 +120,7 @@ impl<T: Real> Gradients<T> {
         refuse!(made_for != samples =>
             "the gradients were made for a batch of {made_for}, but it has {samples} samples");
         let shape = |f: &Filters<T>| (f.features(), f.channels(), f.size());
-        let same = self.theta.iter().map(shape).eq(network.theta.iter().map(shape));
+        let same = self.filters().map(shape).eq(network.filters().map(shape));
         let knots = self.activation.iter().map(|s| s.knots.len());
         let fits = self.activation.is_empty() || knots.eq(network.learned().map(|s| s.knots().len()));
         refuse!(!(same && fits) => "the gradients were made for a network of another shape");
@@ -153,7 +165,7 @@ pub trait Engine<T: Real>: Send + Sync {
 
     /// The affine part `v = u - tau L (L* u - z)` with its residual `r = L* u - z`.
     fn layer(&self, layer: Layer<'_, T>, u: &Field<T>, z: &Field<T>, r: &mut Field<T>, v: &mut Field<T>) {
-        self.residual(layer.theta, u, z, r);
+        self.residual(layer.synthesis, u, z, r);
         self.analyse(layer.theta, r, v);
         v.zip(u, |v, u| u - layer.tau * v);
     }
@@ -161,7 +173,7 @@ pub trait Engine<T: Real>: Send + Sync {
     /// `back = (I - tau L L*) d`, and `a = L* d` on the way.
     fn pullback(&self, layer: Layer<'_, T>, d: &Field<T>, a: &mut Field<T>, back: &mut Field<T>) {
         self.adjoint(layer.theta, d, a);
-        self.analyse(layer.theta, a, back);
+        self.analyse(layer.synthesis, a, back);
         back.zip(d, |back, d| d - layer.tau * back);
     }
 

@@ -13,7 +13,8 @@ impl<T: Real> Network<T> {
     /// so that what the paper counts as layer `k` is layer `k - 1` here. The steps `tau_k` stay as they are when the filters
     /// move. Every pixel counts: of a border, the loss knows nothing.
     ///
-    /// Fails when the denoiser has momentum or bounds, which reach further back than one layer, or the image has no pixel.
+    /// Fails when the denoiser has momentum or bounds, which reach further back than one layer, or a synthesis of its own, or the
+    /// image has no pixel.
     ///
     /// ```
     /// use proxlift::lifting::{Network, Rows};
@@ -27,7 +28,8 @@ impl<T: Real> Network<T> {
     pub fn from_denoiser(denoiser: &network::Network<T>, height: usize, width: usize) -> Result<Self> {
         denoiser.validate()?;
         refuse!(!denoiser.is_plain() =>
-            "only a network unrolled from plain dual forward-backward is a chain: momentum and bounds reach further back than a layer");
+            "only a network unrolled from plain dual forward-backward is a chain: momentum and bounds reach further back than a layer, \
+             and the synthesis must be the adjoint");
         let (theta, size) = (&denoiser.theta, (height, width));
         let first = DualStep::first(theta[0].clone(), theta[1].clone(), denoiser.tau[0], size)?;
         let mut chain = Network::new(Loss::Squared).layer(first, denoiser.activation[0].clone());

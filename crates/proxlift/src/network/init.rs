@@ -27,8 +27,9 @@ pub struct Norms<T> {
 impl<T: Real> Norms<T> {
     /// Cold starts for the inner layers of `network`, all from `seed`.
     pub fn new(network: &Network<T>, seed: u64) -> Self {
-        let states = (1..network.theta.len() - 1)
-            .map(|k| PowerState::new(&Gram::new(&network.theta[k]), seed.wrapping_add(k as u64)));
+        let states = (1..)
+            .zip(operators(&network.theta, &network.synthesis))
+            .map(|(k, filters)| PowerState::new(&Gram::new(filters), seed.wrapping_add(k)));
         Self { states: states.collect(), converged: false }
     }
 
@@ -52,23 +53,35 @@ impl<T: Real> Norms<T> {
     }
 
     fn update(&mut self, network: &mut Network<T>, params: &NormParams) {
-        let inner = &network.theta[1..=self.states.len()];
         let (unrolling, step_scale) = (network.unrolling, network.step_scale);
-        let layers = self.states.par_iter_mut().zip(&mut network.tau).zip(inner).enumerate();
+        let operators: Vec<_> = operators(&network.theta, &network.synthesis).collect();
         // Layers are independent, so that no bit depends on the threads.
-        layers.for_each(|(i, ((state, tau), theta))| {
-            let squared = spectral_norm(&Gram::new(theta), state, params).norm;
+        let squared = self.states.par_iter_mut().zip(operators);
+        let squared = squared.map(|(state, filters)| spectral_norm(&Gram::new(filters), state, params).norm);
+        let squared: Vec<T> = squared.collect();
+        let (of_analysis, of_synthesis) = squared.split_at(network.tau.len());
+        for (i, tau) in network.tau.iter_mut().enumerate() {
+            // `||L|| ||M||`, which is `||L||^2` where the synthesis is the adjoint.
+            let squared = of_synthesis.get(i).map_or(of_analysis[i], |m| (of_analysis[i] * *m).sqrt());
             if squared > T::zero() {
                 *tau = step_scale * T::of(unrolling.step(i + 1)) / squared;
             }
-        });
+        }
     }
+}
+
+/// The operators that steps depend on: the analyses of all inner layers, then every synthesis of its own.
+fn operators<'a, T>(
+    theta: &'a [Filters<T>],
+    synthesis: &'a [Filters<T>],
+) -> impl Iterator<Item = &'a Filters<T>> {
+    theta[1..theta.len() - 1].iter().chain(synthesis)
 }
 
 impl<T: Real> Network<T> {
     /// The network with every filter projected onto zero mean, and the steps that follow.
     pub fn centered(mut self, seed: u64) -> Self {
-        self.theta.iter_mut().for_each(Filters::center);
+        self.filters_mut().for_each(Filters::center);
         Norms::new(&self, seed).converge(&mut self);
         self
     }

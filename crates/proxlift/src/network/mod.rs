@@ -34,6 +34,9 @@ const MOST_BORDER: usize = 128;
 pub struct Network<T> {
     /// `theta_0..theta_K`.
     pub theta: Vec<Filters<T>>,
+    /// The synthesis of layers `1..K-1`, what they have instead of `L_k*` where it is learned by itself; none in the paper,
+    /// whose layers have the adjoint of `theta_k`.
+    pub synthesis: Vec<Filters<T>>,
     /// `tau_1..tau_{K-1}`; stored, so that inference depends on no random number.
     pub tau: Vec<T>,
     /// The activations of layers `1..K-1`.
@@ -56,6 +59,8 @@ pub struct Network<T> {
 pub struct Layer<'a, T> {
     /// `theta_k`.
     pub theta: &'a Filters<T>,
+    /// The filters of its synthesis: `theta_k` again, unless it has its own.
+    pub synthesis: &'a Filters<T>,
     /// `tau_k`.
     pub tau: T,
     /// `s_k`.
@@ -77,6 +82,7 @@ impl<T: Real> Network<T> {
     ) -> Result<Self> {
         let network = Self {
             theta,
+            synthesis: Vec::new(),
             tau,
             activation,
             unrolling: Unrolling::default(),
@@ -98,6 +104,12 @@ impl<T: Real> Network<T> {
         for (k, theta) in self.theta.iter().enumerate() {
             refuse!(shape(theta) != shape(&self.theta[0]) => "theta_{k} has another shape than theta_0");
         }
+        refuse!(![0, depth - 1].contains(&self.synthesis.len()) =>
+            "{} synthesis operators given, but {} layers", self.synthesis.len(), depth - 1);
+        for (k, synthesis) in self.synthesis.iter().enumerate() {
+            refuse!(shape(synthesis) != shape(&self.theta[0]) =>
+                "the synthesis of layer {} has another shape than theta_0", k + 1);
+        }
         refuse!(self.tau.len() != depth - 1 =>
             "{} steps tau given, but {} layers", self.tau.len(), depth - 1);
         refuse!(self.activation.len() != self.tau.len() =>
@@ -107,7 +119,7 @@ impl<T: Real> Network<T> {
         let first = pieces.next();
         refuse!(!pieces.all(|pieces| Some(pieces) == first) =>
             "the activations of two layers differ in their number of knots");
-        refuse!(self.theta.iter().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) =>
+        refuse!(self.filters().flat_map(|theta| theta.weights()).any(|w| !w.is_finite()) =>
             "a weight is not a finite number");
         refuse!(self.border > MOST_BORDER =>
             "the border is {} pixels wide, but it must be at most {MOST_BORDER}", self.border);
@@ -141,13 +153,38 @@ impl<T: Real> Network<T> {
 
     /// The inner layer `k = 1..K-1`.
     pub fn layer(&self, k: usize) -> Layer<'_, T> {
-        Layer { theta: &self.theta[k], tau: self.tau[k - 1], activation: &self.activation[k - 1] }
+        let (theta, synthesis) = (&self.theta[k], self.synthesis(k));
+        Layer { theta, synthesis, tau: self.tau[k - 1], activation: &self.activation[k - 1] }
+    }
+
+    /// The filters of the synthesis of layer `k = 1..K`: `theta_k`, unless it has its own.
+    pub fn synthesis(&self, k: usize) -> &Filters<T> {
+        self.synthesis.get(k - 1).unwrap_or(&self.theta[k])
+    }
+
+    /// The filters of all operators: `theta_0..theta_K`, then those of every synthesis of its own.
+    pub fn filters(&self) -> impl Iterator<Item = &Filters<T>> {
+        self.theta.iter().chain(&self.synthesis)
+    }
+
+    /// The same, to be changed.
+    pub fn filters_mut(&mut self) -> impl Iterator<Item = &mut Filters<T>> {
+        self.theta.iter_mut().chain(&mut self.synthesis)
+    }
+
+    /// The network whose inner layers have a synthesis of their own, which starts as the adjoint: the same numbers come out.
+    #[must_use]
+    pub fn with_own_synthesis(mut self) -> Self {
+        if self.synthesis.is_empty() {
+            self.synthesis = self.theta[1..self.theta.len() - 1].to_vec();
+        }
+        self
     }
 
     /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.
     pub fn parameters(&self) -> usize {
         let learned = self.learned().map(|s| s.knots().len() + s.slopes().len()).sum::<usize>();
-        self.architecture().parameters() + learned
+        self.filters().map(|theta| theta.weights().len()).sum::<usize>() + learned
     }
 
     /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.
@@ -164,9 +201,9 @@ impl<T: Real> Network<T> {
         Primal { memory: self.layer_memory(k), bounded: self.bounded }
     }
 
-    /// Whether this is plain dual forward-backward, whose layers see only the one before them.
+    /// Whether this is plain dual forward-backward, whose layers see only the one before them and have the adjoint as synthesis.
     pub fn is_plain(&self) -> bool {
-        self.unrolling == Unrolling::DualForwardBackward && !self.bounded
+        self.unrolling == Unrolling::DualForwardBackward && !self.bounded && self.synthesis.is_empty()
     }
 
     /// Whether training moves the activations, which it does if it can move those of all layers.
@@ -195,7 +232,7 @@ impl<T: Real> Network<T> {
     pub fn trained_mut(&mut self) -> Vec<&mut [T]> {
         let learns = self.learns_activations();
         let learned = self.activation.iter_mut().filter(|_| learns).filter_map(Activation::piecewise_mut);
-        let filters = self.theta.iter_mut().map(Filters::weights_mut);
+        let filters = self.theta.iter_mut().chain(&mut self.synthesis).map(Filters::weights_mut);
         filters.chain(learned.flat_map(PiecewiseLinear::parts_mut)).collect()
     }
 
@@ -236,6 +273,7 @@ impl<T: Real> Network<T> {
     pub fn cast<U: Real>(&self) -> Network<U> {
         Network {
             theta: self.theta.iter().map(Filters::cast).collect(),
+            synthesis: self.synthesis.iter().map(Filters::cast).collect(),
             tau: self.tau.iter().map(|t| U::of(t.to_double())).collect(),
             activation: self.activation.iter().map(Activation::cast).collect(),
             unrolling: self.unrolling,
@@ -257,6 +295,9 @@ impl<T: Real> std::fmt::Display for Network<T> {
         }
         f.write_str(channels)?;
         write!(f, ", unrolled from {}", self.unrolling)?;
+        if !self.synthesis.is_empty() {
+            write!(f, ", synthesis of their own")?;
+        }
         if self.learns_activations() {
             write!(f, ", activations of {} knots", self.pieces())?;
         }

@@ -3,6 +3,7 @@
 //! | name | shape | |
 //! |---|---|---|
 //! | `theta_0` .. `theta_K` | `[J, C, k, k]` | the filters |
+//! | `synthesis_1` .. `synthesis_{K-1}` | the same | those of the synthesis, where layers have their own |
 //! | `tau` | `[K - 1]` | the steps |
 //! | `lambda` | `[J]` | the thresholds, where every layer has the same clip |
 //! | `knots_1` .. `knots_{K-1}`, `slopes_1` .. | `[J, M]`, `[J, M + 1]` | else, piecewise-linear activations |
@@ -31,6 +32,9 @@ impl Network<f32> {
         let theta = self.theta.iter().enumerate();
         let mut tensors: Vec<Tensor<'_>> =
             theta.map(|(k, theta)| (format!("theta_{k}"), shape(), theta.weights())).collect();
+        let synthesis = self.synthesis.iter().enumerate();
+        tensors
+            .extend(synthesis.map(|(k, theta)| (format!("synthesis_{}", k + 1), shape(), theta.weights())));
         tensors.push(("tau".into(), vec![self.tau.len()], &self.tau));
         let all = self.activation.iter().map(Activation::piecewise).collect::<Option<Vec<_>>>();
         for (k, functions) in all.into_iter().flatten().enumerate() {
@@ -77,8 +81,19 @@ impl Network<f32> {
             Filters::new(features, channels, kernel, weights)
         });
         let theta = theta.collect::<Result<Vec<_>>>()?;
+        let first = take("synthesis_1")?;
+        let mut synthesis = Vec::new();
+        if first.is_some() {
+            let mut first = Some(first);
+            for k in 1..depth {
+                let name = format!("synthesis_{k}");
+                let values = first.take().map_or_else(|| take(&name), Ok)?;
+                let weights = needed(values, &name, &[features, channels, kernel, kernel])?;
+                synthesis.push(Filters::new(features, channels, kernel, weights)?);
+            }
+        }
         let tau = needed(take("tau")?, "tau", &[depth - 1])?;
-        let network = match (activations, take("lambda")?) {
+        let mut network = match (activations, take("lambda")?) {
             (Some(json), _) => {
                 let activation = serde_json::from_str(json)
                     .map_err(|e| invalid!("the activations cannot be read: {e}"))?;
@@ -98,6 +113,8 @@ impl Network<f32> {
                 Self::with_activations(theta, tau, activation)?
             }
         };
+        network.synthesis = synthesis;
+        network.validate()?;
         Ok((network, taken))
     }
 }

@@ -37,7 +37,7 @@ impl Constraint {
     /// The backward step: projects the filters of `network`, and its activations onto proxes.
     pub fn project(self, network: &mut Network<f32>) {
         if self.zero_mean {
-            network.theta.iter_mut().for_each(Filters::center);
+            network.filters_mut().for_each(Filters::center);
         }
         network.learned_mut().for_each(PiecewiseLinear::project);
     }

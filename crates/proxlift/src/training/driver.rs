@@ -195,7 +195,7 @@ pub fn train(
             }
             batch = Some(now);
         }
-        let mut weights = network.theta.iter().flat_map(|theta| theta.weights());
+        let mut weights = network.filters().flat_map(|theta| theta.weights());
         if weights.any(|w| !w.is_finite()) {
             return Err(Error::Diverged { epoch: epoch + 1 });
         }

@@ -15,6 +15,12 @@
 //! df/dL_K     = -mu corr(e, u_{K-1})
 //! ```
 //!
+//! Where a layer has a synthesis `M_k` of its own, it stands for `L_k*` in `r_k`, its adjoint for the `L` of the pull-back, and
+//!
+//! ```text
+//! df/dL_k = -tau_k corr(r_k, d_k),    df/dM_k = -tau_k corr(L_k* d_k, u_{k-1})
+//! ```
+//!
 //! These are the reverse [recursion](crate::engine::pass) with `d_k` as it is here, so that they hold for every unrolling:
 //! `u` alone is lifted, and the images `r_k` follow from it.
 
@@ -145,7 +151,7 @@ impl<T: Real> Lifted<T> {
         penalty
     }
 
-    /// `df/dtheta_k` for all `k`, summed over the batch.
+    /// `df/dtheta_k` for all `k`, summed over the batch, and then those by every synthesis of its own.
     pub fn theta_gradients(&mut self, machine: Machine<'_, T>, mu: T, gradients: &mut [Filters<T>]) {
         gradients.iter_mut().for_each(|gradient| gradient.weights_mut().fill(T::zero()));
         self.reverse(mu, &mut Collect { machine, theta: gradients, u: &mut [] });
@@ -172,6 +178,7 @@ impl<T: Real> Lifted<T> {
         if k == self.depth() {
             return engine.correlate(-mu, &self.e, &self.pass.u[k - 1], gradient);
         }
+        assert!(network.is_plain(), "one block at a time is for plain dual forward-backward");
         self.pull((engine, network), k.max(1));
         let Self { pass, carried, .. } = self;
         if k == 0 {
@@ -278,9 +285,12 @@ impl<T: Real> Backward<T> for Collect<'_, T> {
     }
 
     fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
-        if let Some(gradient) = self.theta.get_mut(k) {
-            pass::add_operator(self.machine, k, pass, (d, p), gradient);
+        if self.theta.is_empty() {
+            return;
         }
+        let (theta, synthesis) = self.theta.split_at_mut(pass.depth() + 1);
+        let gradients = (&mut theta[k], synthesis.get_mut(k - 1));
+        pass::add_operator(self.machine, k, pass, (d, p), gradients);
     }
 
     fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {

@@ -97,8 +97,8 @@ impl Options {
         refuse!(self.inner == 0 => "at least one inner iteration per batch is needed");
         let plain = network.is_plain() && network.step_scale <= 1.0;
         refuse!(!plain || network.learns_activations() || self.constraint.tied =>
-            "backtracking is for the paper's network: momentum, bounds, long steps, learned activations and tied \
-             layers need a rate");
+            "backtracking is for the paper's network: momentum, bounds, a synthesis of their own, long steps, learned \
+             activations and tied layers need a rate");
         refuse!(self.metric == Metric::Kronecker =>
             "the Kronecker metric needs a rate: backtracking is not written for it");
         if self.order != BlockOrder::Simultaneous {

@@ -85,10 +85,15 @@ impl Cpu {
     }
 
     /// Packs the filters of one block and hands them to `f`.
-    fn packed<R>(&self, theta: &Filters<f32>, scale: f32, f: impl FnOnce(&Packed) -> R) -> R {
+    fn packed<R>(
+        &self,
+        (theta, scale): (&Filters<f32>, f32),
+        adjoint: &Filters<f32>,
+        f: impl FnOnce(&Packed) -> R,
+    ) -> R {
         self.shelf.with_batch(|batch| {
             batch.packed.resize_with(batch.packed.len().max(1), Packed::default);
-            batch.packed[0].pack(theta, scale);
+            batch.packed[0].pack(theta, scale, adjoint);
             f(&batch.packed[0])
         })
     }
@@ -104,7 +109,7 @@ impl Engine<f32> for Cpu {
     fn analyse(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
         assert_fits(theta, &[z], &[u]);
         let stencil = self.stencil(theta, z.grid());
-        self.packed(theta, 1.0, |packed| {
+        self.packed((theta, 1.0), theta, |packed| {
             u.data_mut().par_chunks_mut(stencil.features()).enumerate().for_each(|(s, u)| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(z.sample(s), &mut scratch.z);
@@ -131,7 +136,7 @@ impl Engine<f32> for Cpu {
         r: &mut Field<f32>,
         v: &mut Field<f32>,
     ) {
-        self.affine(layer, u, Some(z), r, v);
+        self.affine((layer.theta, layer.synthesis, layer.tau), u, Some(z), r, v);
     }
 
     fn activate(&self, layer: Layer<'_, f32>, v: &Field<f32>, u: &mut Field<f32>) {
@@ -149,7 +154,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn pullback(&self, layer: Layer<'_, f32>, d: &Field<f32>, a: &mut Field<f32>, back: &mut Field<f32>) {
-        self.affine(layer, d, None, a, back);
+        self.affine((layer.synthesis, layer.theta, layer.tau), d, None, a, back);
     }
 
     fn correlate(&self, scale: f32, x: &Field<f32>, d: &Field<f32>, gradient: &mut Filters<f32>) {
@@ -240,7 +245,8 @@ impl Engine<f32> for Cpu {
         gradients.check(network, z.samples())?;
         let architecture = network.architecture();
         let stencil = self.shelf.stencil(architecture, z.grid());
-        let (filters, per_layer) = (architecture.parameters(), architecture.layer_parameters());
+        let per_layer = architecture.layer_parameters();
+        let filters = network.filters().count() * per_layer;
         let pieces = network.activation[0].piecewise().map_or(0, PiecewiseLinear::pieces);
         let numbers = architecture.features * (1 + 2 * pieces);
         let weights = filters + gradients.activation.len() * numbers;
@@ -258,7 +264,8 @@ impl Engine<f32> for Cpu {
                         sample::train(self.level, &stencil, network, packed, rule, images, scratch, gradient);
                 });
             });
-            for (k, theta) in gradients.theta.iter_mut().enumerate() {
+            let all = gradients.theta.iter_mut().chain(&mut gradients.synthesis);
+            for (k, theta) in all.enumerate() {
                 theta.weights_mut().fill(0.0);
                 add_samples(slots, weights, k * per_layer, theta.weights_mut());
             }
@@ -298,7 +305,7 @@ impl Cpu {
         assert_fits(theta, &[z.unwrap_or(r), r], &[u]);
         let stencil = self.stencil(theta, u.grid());
         let image = r.sample_len();
-        self.packed(theta, 1.0, |packed| {
+        self.packed((theta, 1.0), theta, |packed| {
             r.data_mut().par_chunks_mut(image).enumerate().for_each(|(s, r)| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     let input = (u.sample(s), z.map(|z| z.sample(s)));
@@ -310,19 +317,19 @@ impl Cpu {
         });
     }
 
-    /// `r = L* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
+    /// `r = M* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
     fn affine(
         &self,
-        layer: Layer<'_, f32>,
+        (theta, synthesis, tau): (&Filters<f32>, &Filters<f32>, f32),
         u: &Field<f32>,
         z: Option<&Field<f32>>,
         r: &mut Field<f32>,
         v: &mut Field<f32>,
     ) {
-        assert_fits(layer.theta, &[z.unwrap_or(r), r], &[u, v]);
-        let stencil = self.stencil(layer.theta, u.grid());
+        assert_fits(theta, &[z.unwrap_or(r), r], &[u, v]);
+        let stencil = self.stencil(theta, u.grid());
         let (image, features) = (r.sample_len(), u.sample_len());
-        self.packed(layer.theta, -layer.tau, |packed| {
+        self.packed((theta, -tau), synthesis, |packed| {
             let samples = r.data_mut().par_chunks_mut(image).zip(v.data_mut().par_chunks_mut(features));
             samples.enumerate().for_each(|(s, (r, v))| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {

@@ -34,7 +34,7 @@ pub fn train(
     let taps = stencil.image_offsets.as_slice();
     let per_layer = network.theta[0].weights().len();
     gradients.fill(0.0);
-    let (gradients, activation_gradients) = gradients.split_at_mut((depth + 1) * per_layer);
+    let (gradients, activation_gradients) = gradients.split_at_mut(network.filters().count() * per_layer);
     let learns = !activation_gradients.is_empty();
     // The paper's network has neither learned activations nor inertia: its layers are clipped in registers.
     let clip = |k: usize| Clip::of(&activation[k]).filter(|_| !learns && !inertial);
@@ -83,6 +83,8 @@ pub fn train(
 
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;
+    // Where the synthesis of a layer has what it is packed as in reverse, and its gradient.
+    let of_synthesis = |k: usize| if network.synthesis.is_empty() { k } else { depth + k };
     carried.0.fill(0.0);
     carried.1.fill(0.0);
     let (carried_features, carried_images) = (&mut carried.0, &mut carried.1);
@@ -116,11 +118,12 @@ pub fn train(
             true => ImageStep::Reverse { primal, q: &q[k], carried, tau },
             false => ImageStep::Nothing,
         };
+        let reversed = &packed[of_synthesis(k)];
         if k == 1 {
-            stencil.layer(level, &packed[k], None, step, window, a, &mut AddTo(&mut *d));
+            stencil.layer(level, reversed, None, step, window, a, &mut AddTo(&mut *d));
         } else if let Some(clip) = clip(k - 1) {
             let epilogue = &mut ClipBackward { d: &mut *d, v: &v[k - 1], clip, rule };
-            stencil.layer(level, &packed[k], None, step, window, a, epilogue);
+            stencil.layer(level, reversed, None, step, window, a, epilogue);
         } else {
             let alpha = network.layer_memory(k).inertia;
             let epilogue = &mut Backward {
@@ -131,9 +134,9 @@ pub fn train(
                 sums: sums.as_mut(),
                 inertia: inertial.then_some(Carry { alpha, carried: &mut *carried_features }),
             };
-            stencil.layer(level, &packed[k], None, step, window, a, epilogue);
+            stencil.layer(level, reversed, None, step, window, a, epilogue);
         }
-        correlate(level, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(k)]);
+        correlate(level, -tau, &y[k - 1], (a, taps), len, &mut gradients[gradient(of_synthesis(k))]);
     }
     if inertial {
         for (d, carried) in d.chunks_exact_mut(len).zip(carried_features.chunks_exact(len)) {

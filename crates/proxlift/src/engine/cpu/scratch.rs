@@ -111,7 +111,8 @@ impl StripMemory {
 /// The filters of a network, packed, and the gradients of each sample of a batch.
 #[derive(Default)]
 pub struct Batch {
-    /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight.
+    /// `theta_0..theta_K`, the convolutions scaled by `1`, `-tau_k`, and minus the loss weight. For layers with a synthesis of
+    /// their own follows what they are in reverse: analysis and synthesis exchanged.
     pub packed: Vec<Packed>,
     /// The same for images, which go through the network in pairs of rows.
     pub pairs: Vec<pairs::Packed>,
@@ -124,9 +125,14 @@ pub struct Batch {
 impl Batch {
     pub fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
-        self.packed.resize_with(depth + 1, Packed::default);
-        for (k, (packed, theta)) in self.packed.iter_mut().zip(&network.theta).enumerate() {
-            packed.pack(theta, if k == depth { -loss_weight } else { scale(network, k) });
+        self.packed.resize_with(depth + 1 + network.synthesis.len(), Packed::default);
+        let (forward, reverse) = self.packed.split_at_mut(depth + 1);
+        for (k, (packed, theta)) in forward.iter_mut().zip(&network.theta).enumerate() {
+            let scale = if k == depth { -loss_weight } else { scale(network, k) };
+            packed.pack(theta, scale, network.synthesis(k.max(1)));
+        }
+        for (k, (packed, synthesis)) in reverse.iter_mut().zip(&network.synthesis).enumerate() {
+            packed.pack(synthesis, scale(network, k + 1), &network.theta[k + 1]);
         }
         self.pack_activations(network);
     }
@@ -134,7 +140,7 @@ impl Batch {
     pub fn pack_pairs(&mut self, network: &Network<f32>) {
         self.pairs.resize_with(network.theta.len(), Default::default);
         for (k, (packed, theta)) in self.pairs.iter_mut().zip(&network.theta).enumerate() {
-            packed.pack(theta, scale(network, k));
+            packed.pack(theta, scale(network, k), network.synthesis(k.max(1)));
         }
         self.pack_activations(network);
     }

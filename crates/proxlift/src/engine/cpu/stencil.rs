@@ -21,12 +21,12 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs `scale L` and `L*`.
-    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+    /// Packs `scale L` and the adjoint of `adjoint`.
+    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32, adjoint: &Filters<f32>) {
         let taps = theta.channels() * theta.size() * theta.size();
-        let weights = theta.weights();
+        let (weights, of_adjoint) = (theta.weights(), adjoint.weights());
         self.convolution.pack(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
-        self.adjoint.pack(taps, theta.features(), |t, j| weights[j * taps + t]);
+        self.adjoint.pack(taps, theta.features(), |t, j| of_adjoint[j * taps + t]);
     }
 }
 

@@ -43,18 +43,18 @@ pub fn half_squared<T: Real>(e: &[T]) -> f64 {
     0.5 * e.iter().map(|e| e.to_double().powi(2)).sum::<f64>()
 }
 
-/// Adds what `theta_k` gets to its gradient.
+/// Adds what `theta_k` gets to its gradient, and what its synthesis gets to that of the synthesis, if it has its own.
 pub fn add_operator<T: Real, E: Engine<T> + ?Sized>(
     (engine, network): (&E, &Network<T>),
     k: usize,
     pass: &Pass<T>,
     (d, p): (Option<&Field<T>>, &Field<T>),
-    gradient: &mut Filters<T>,
+    (gradient, synthesis): (&mut Filters<T>, Option<&mut Filters<T>>),
 ) {
     if let Some(d) = d {
         engine.correlate(-network.layer(k).tau, pass.seen(k), d, gradient);
     }
-    engine.correlate(T::one(), p, pass.y(k - 1), gradient);
+    engine.correlate(T::one(), p, pass.y(k - 1), synthesis.unwrap_or(gradient));
 }
 
 struct Collect<'a, T: Real, E: ?Sized> {
@@ -104,7 +104,9 @@ impl<T: Real, E: Engine<T> + ?Sized> Backward<T> for Collect<'_, T, E> {
     }
 
     fn operator(&mut self, k: usize, pass: &Pass<T>, d: Option<&Field<T>>, p: &Field<T>) {
-        add_operator((self.engine, self.network), k, pass, (d, p), &mut self.gradients.theta[k]);
+        let Gradients { theta, synthesis, .. } = &mut *self.gradients;
+        let gradients = (&mut theta[k], synthesis.get_mut(k - 1));
+        add_operator((self.engine, self.network), k, pass, (d, p), gradients);
     }
 
     fn first(&mut self, pass: &Pass<T>, back: &Field<T>) {

@@ -106,7 +106,7 @@ impl<T: Real> Pass<T> {
         if primal.is_plain() && k < depth {
             return engine.layer(network.layer(k), y, z, r, &mut v[k]);
         }
-        engine.residual(theta, y, z, r);
+        engine.residual(network.synthesis(k), y, z, r);
         if primal.is_plain() {
             return;
         }

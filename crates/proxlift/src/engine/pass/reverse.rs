@@ -74,7 +74,7 @@ pub fn reverse<T: Real, E: Engine<T> + ?Sized>(
         }
         rule.operator(k, pass, (k < depth).then_some(&*d), p);
         if k == depth || !plain_images {
-            engine.analyse(&network.theta[k], p, back);
+            engine.analyse(network.synthesis(k), p, back);
         }
         if k < depth && !plain_images {
             back.zip(d, |back, d| d + back);

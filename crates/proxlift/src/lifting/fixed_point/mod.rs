@@ -108,7 +108,7 @@ impl<T: Real> FixedPoint<T> {
     /// Fails when two of its layers differ, or it has momentum or bounds.
     pub fn of(network: &Network<T>) -> Result<Self> {
         network.validate()?;
-        refuse!(!network.is_plain() => "the fixed point is that of plain dual forward-backward: take off momentum and bounds");
+        refuse!(!network.is_plain() => "the fixed point is that of plain dual forward-backward: take off momentum, bounds and every synthesis of its own");
         let (theta, tau, activation) = (&network.theta[0], network.tau[0], &network.activation[0]);
         let tied = network.theta.iter().all(|other| other == theta)
             && network.activation.iter().all(|other| other == activation);
@@ -137,7 +137,7 @@ impl<T: Real> FixedPoint<T> {
 
     /// The layer, as engines see it.
     pub fn layer(&self) -> Layer<'_, T> {
-        Layer { theta: &self.theta, tau: self.tau, activation: &self.activation }
+        Layer { theta: &self.theta, synthesis: &self.theta, tau: self.tau, activation: &self.activation }
     }
 }
 

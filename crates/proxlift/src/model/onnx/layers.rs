@@ -36,12 +36,16 @@ struct Layers<'a> {
 }
 
 impl Layers<'_> {
-    /// `L_k`, or its adjoint, the transposed convolution, with zeros beyond the edge.
+    /// `L_k`, or its synthesis, the transposed convolution, with zeros beyond the edge.
     fn convolve(&mut self, operator: &str, k: usize, from: &str, out: &str) -> String {
-        let theta = &self.network.theta[k];
+        let adjoint = operator == "ConvTranspose" && k <= self.network.synthesis.len();
+        let (name, theta) = match adjoint {
+            true => ("synthesis", self.network.synthesis(k)),
+            false => ("theta", &self.network.theta[k]),
+        };
         let (size, radius) = (theta.size(), theta.radius());
         let shape = [theta.features(), theta.channels(), size, size];
-        let weights = self.graph.floats(&format!("theta_{k}"), &shape, &phases_first(theta));
+        let weights = self.graph.floats(&format!("{name}_{k}"), &shape, &phases_first(theta));
         let attributes = [Attribute::Ints("kernel_shape", &[size; 2]), Attribute::Ints("pads", &[radius; 4])];
         self.graph.node_with(operator, &[from, &weights], out, &attributes)
     }

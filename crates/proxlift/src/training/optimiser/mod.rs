@@ -131,7 +131,7 @@ impl Optimiser {
         // Momentum lengthens a steady step by 1 / (1 - beta); in this metric, rates are those of the step itself.
         let length = if metric == Metric::GaussNewton { 1.0 - momentum } else { 1.0 };
         let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
-        let of_filters = gradients.theta.iter().map(Filters::weights);
+        let of_filters = gradients.filters().map(Filters::weights);
         // Without gradients of the activations, these end with the filters.
         let of_activations = gradients.activation.iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
         let of_all = of_filters.chain(of_activations);
@@ -154,9 +154,9 @@ impl Optimiser {
 
 /// Zero means for the filters of all layers, then for knots and slopes of learned activations.
 fn moments(network: &Network<f32>, in_eigenbases: bool) -> Moments {
-    let filters = network.theta.iter().map(|theta| theta.weights().len());
+    let filters = network.filters().map(|theta| theta.weights().len());
     let activations = network.learned().flat_map(|s| [s.knots().len(), s.slopes().len()]);
     let matrix = |theta: &Filters<f32>| [theta.features(), theta.weights().len() / theta.features()];
-    let matrices = network.theta.iter().map(matrix).filter(|_| in_eigenbases);
+    let matrices = network.filters().map(matrix).filter(|_| in_eigenbases);
     Moments::new(filters.chain(activations), matrices)
 }

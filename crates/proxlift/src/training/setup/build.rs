@@ -17,6 +17,8 @@ impl Config {
             Some(network) => network.clone(),
             None => self.new_network()?,
         };
+        let own = self.settings.own_synthesis == Some(true);
+        let network = if own { network.with_own_synthesis() } else { network };
         network.validate()?;
         self.method.validate(&network)?;
         Ok(network)

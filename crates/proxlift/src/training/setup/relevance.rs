@@ -82,6 +82,8 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     refuse!(!lifted && backtracks => "backtracking is for --trainer lb: give a number as --rate");
     refuse!(given.beta2.is_some() && !has_squares(all) =>
         "--beta2 is for the diagonal and Kronecker metrics: leave it out");
+    refuse!(all.tied == Some(true) && all.own_synthesis == Some(true) =>
+        "--own-synthesis is for layers that are not --tied: leave one out");
     refuse!(given.from.is_some() && given.start.is_some() =>
         "--start is for a new network: leave it or --from out");
     if given.from.is_some() && given.lambda.is_some() {

@@ -207,6 +207,9 @@ settings! {
         border: usize,
         /// Share one operator and one activation between all layers.
         tied: bool,
+        /// Learn the synthesis of every layer by itself, which is the adjoint of its analysis else: twice as many weights for the
+        /// same work.
+        own_synthesis: bool,
         /// Constraint on the filters.
         filter_constraint | "filters": FilterConstraint,
     }

@@ -59,6 +59,7 @@ fn settings_of(network: &Network<f32>) -> Settings {
         // The number that people write, not that of its 32 bits.
         step_scale: network.step_scale.to_string().parse().ok(),
         bounded: Some(network.bounded),
+        own_synthesis: (!network.synthesis.is_empty()).then_some(true),
         ..Settings::default()
     }
 }

@@ -138,24 +138,24 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs `scale L` and `L*`.
-    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32) {
+    /// Packs `scale L` and the adjoint of `adjoint`.
+    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32, adjoint: &Filters<f32>) {
         let (kernel, channels) = (theta.size(), theta.channels());
         if self.terms.0 != kernel {
             self.terms = (kernel, terms(kernel));
         }
         let terms = &self.terms.1;
-        let weight = |j: usize, t: usize| {
+        let weight = |theta: &Filters<f32>, j: usize, t: usize| {
             let (term, c, tx) = (t / (channels * kernel), t / kernel % channels, t % kernel);
             let tap = |ty: usize| theta.weights()[((j * channels + c) * kernel + ty) * kernel + tx];
             terms[term].weight(kernel, tap)
         };
         let all = terms.len() * channels * kernel;
-        self.convolution.pack(theta.features(), all, |j, t| scale * weight(j, t));
+        self.convolution.pack(theta.features(), all, |j, t| scale * weight(theta, j, t));
         let mut first = 0;
-        for (point, adjoint) in POINTS.iter().zip(&mut self.adjoint) {
+        for (point, panels) in POINTS.iter().zip(&mut self.adjoint) {
             let rows = terms.iter().filter(|term| term.point == *point).count() * channels * kernel;
-            adjoint.pack(rows, theta.features(), |t, j| weight(j, first + t));
+            panels.pack(rows, theta.features(), |t, j| weight(adjoint, j, first + t));
             first += rows;
         }
     }
