@@ -4,6 +4,7 @@ use crate::error::{said, told};
 use crate::options::Options;
 use crate::{notes, view};
 use proxlift::denoiser::{Noise, Settled, Tile};
+use proxlift::engine::Cpu;
 use proxlift::evaluation::mse;
 use proxlift::image::io::{Depth, Format, Limits, Pages, Raster, encode_pages};
 use proxlift::model::BuiltIn;
@@ -101,12 +102,14 @@ impl Document {
     /// Settles what has to be known before tiles can be denoised, as JSON: the noise, and the tiles.
     pub fn settle(&mut self, options: &str) -> Result<String, JsError> {
         let options = Options::parse(options)?;
-        let denoiser = options.denoiser()?.engine(options.engine());
+        let denoiser = options.denoiser()?;
         let kept = self.settled.take().filter(|(before, ..)| before.settles_as(&options));
         let (settled, noise) = match kept {
             Some((_, settled, noise)) => (settled, noise),
             None => denoiser.settle_noise(&self.noisy).map_err(told)?,
         };
+        let bytes = options.tile_bytes(self.noisy.kind(), &settled)?;
+        let denoiser = denoiser.engine(Arc::new(Cpu::new().tile_bytes(bytes)));
         let ready = denoiser.prepare_settled(self.noisy.kind(), &settled).map_err(told)?;
         let size = (self.noisy.height(), self.noisy.width());
         self.tiles = ready.tiles(self.noisy.kind(), size).map_err(told)?;

@@ -2,6 +2,7 @@
 
 use crate::error::{said, told};
 use crate::options::Request;
+use proxlift::engine::Cpu;
 use proxlift::engine::pass::{Own, Pass, forward};
 use proxlift::field::phases::together;
 use proxlift::image::{Channels, Image};
@@ -27,8 +28,8 @@ impl Layers {
     pub fn new(request: &str, part: Vec<f32>) -> Result<Self, JsError> {
         let request: Request = serde_json::from_str(request).map_err(said)?;
         let channels = Channels::from_count(request.channels).ok_or_else(|| said("no such channels"))?;
-        let engine = request.options.engine();
-        let denoiser = request.options.denoiser()?.engine(engine.clone());
+        let engine = Cpu::new();
+        let denoiser = request.options.denoiser()?;
         let ready = denoiser.prepare_settled(channels, &request.settled).map_err(told)?;
         let network = ready.network().ok_or_else(|| {
             said("there is no network at work here: choose a model, and a picture with noise")
@@ -38,7 +39,7 @@ impl Layers {
         let seen = ready.seen_by_network(&part);
         let z = network.architecture().batch(seen.data(), (seen.height(), seen.width())).map_err(told)?;
         let mut pass = Pass::new(network, z).map_err(told)?;
-        forward(&*engine, network, &mut pass, &Own { engine: &*engine, network });
+        forward(&engine, network, &mut pass, &Own { engine: &engine, network });
         Ok(Self { network: network.clone(), pass, size })
     }
 

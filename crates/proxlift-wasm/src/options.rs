@@ -2,12 +2,12 @@
 
 use crate::error::{said, told};
 use proxlift::denoiser::{Settled, settings};
-use proxlift::engine::Cpu;
+use proxlift::engine::Tiles;
+use proxlift::image::Channels;
 use proxlift::model::BuiltIn;
 use proxlift::named::from_name;
 use proxlift::{Denoiser, denoiser::Noise};
 use serde::Deserialize;
-use std::sync::Arc;
 use wasm_bindgen::JsError;
 
 /// The settings of the page.
@@ -21,8 +21,8 @@ pub struct Options {
     /// The kind of noise, unless it is found.
     pub kind: Option<String>,
     pub strength: f64,
-    /// About how much memory a tile takes.
-    pub tile_bytes: usize,
+    /// About how many rows and columns a tile sees.
+    pub tile_side: usize,
 }
 
 impl Options {
@@ -44,8 +44,15 @@ impl Options {
         Ok(denoiser.strength(self.strength))
     }
 
-    pub fn engine(&self) -> Arc<Cpu> {
-        Arc::new(Cpu::new().tile_bytes(self.tile_bytes))
+    /// Bytes that a tile takes in the network that denoises a picture about which all is settled.
+    pub fn tile_bytes(&self, channels: Channels, settled: &Settled) -> Result<usize, JsError> {
+        let denoiser = self.denoiser()?;
+        let ready = denoiser.prepare_settled(channels, settled).map_err(told)?;
+        Ok(ready.network().map_or(0, |network| {
+            let (architecture, side) = (network.architecture(), self.tile_side);
+            let side = side / architecture.stride();
+            Tiles::whole(side, side).bytes(architecture) as usize
+        }))
     }
 
     /// Whether what is settled about a picture is the same.

@@ -26,13 +26,13 @@ impl Worker {
     /// The pixels that a tile wants, from those that it sees, plane by plane.
     pub fn tile(&mut self, request: &str, seen: Vec<f32>) -> Result<Vec<f32>, JsError> {
         let request: Request = serde_json::from_str(request).map_err(said)?;
-        let bytes = request.options.tile_bytes;
-        let engine = match &self.engine {
-            Some((of, engine)) if *of == bytes => engine.clone(),
-            _ => request.options.engine(),
+        let channels = Channels::from_count(request.channels).ok_or_else(|| said("no such channels"))?;
+        let bytes = request.options.tile_bytes(channels, &request.settled)?;
+        let engine = match self.engine.take() {
+            Some((of, engine)) if of == bytes => engine,
+            _ => Arc::new(Cpu::new().tile_bytes(bytes)),
         };
         self.engine = Some((bytes, engine.clone()));
-        let channels = Channels::from_count(request.channels).ok_or_else(|| said("no such channels"))?;
         let denoiser = request.options.denoiser()?.engine(engine);
         let ready = denoiser.prepare_settled(channels, &request.settled).map_err(told)?;
         let size = (request.height, request.width);
