@@ -3,18 +3,39 @@
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { deflateSync, gzipSync } from "node:zlib";
+import { gzipAsync } from "@gfx/zopfli";
 import { build } from "esbuild";
 
 const dist = new URL("dist/", import.meta.url).pathname;
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const options = { bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none", logLevel: "warning" };
+
+/** The places of all models in the module, as start and length: their numbers of 32 bits compress better byte by byte. */
+function models(module) {
+  const folder = "../crates/proxlift/models/";
+  const places = readdirSync(folder).filter((name) => name.endsWith(".safetensors")).map((name) => {
+    const file = readFileSync(folder + name);
+    const start = 8 + Number(file.readBigUInt64LE(0));
+    return [module.indexOf(file) + start, file.length - start];
+  });
+  if (places.some(([start]) => start < 8 + 8)) throw new Error("a model is not in the module");
+  return places;
+}
+
+const module = readFileSync("target/proxlift_wasm_bg.wasm");
+const places = models(module);
+for (const [start, length] of places) {
+  const numbers = Buffer.from(module.subarray(start, start + length));
+  numbers.forEach((byte, i) => (module[start + (i % 4) * (length / 4) + (i >> 2)] = byte));
+}
+writeFileSync(dist + "proxlift.wasm.gz", await gzipAsync(module, { numiterations: 3 }));
+
 // The module is compiled once by the page and handed to workers: they need not know where it is.
-const define = { "import.meta.url": '""' };
+const define = { "import.meta.url": '""', MODELS: JSON.stringify(places) };
 await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts"], outdir: dist });
 await build({ ...options, entryPoints: ["src/style.css"], outdir: dist });
 for (const file of ["index.html", "manifest.webmanifest"]) cpSync(`src/${file}`, dist + file);
-writeFileSync(dist + "proxlift.wasm.gz", gzipSync(readFileSync("target/proxlift_wasm_bg.wasm"), { level: 9 }));
 
 /** Two halves of a disc on a ground: one with noise, one without. */
 function icon(side) {

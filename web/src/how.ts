@@ -137,7 +137,7 @@ export class How {
       k === 0 ? "The noisy picture" : k === info.depth ? "The result" : `The estimate after layer ${k}`;
     element("duals-title").textContent = `The dual variables ${k < info.depth ? `of layer ${dual}` : "that the result is made of"}`;
     paint(element<HTMLCanvasElement>("estimate"), estimate, info.width, info.height);
-    const removed = estimate.map((value, i) => (i % 4 === 3 ? 255 : Math.min(255, Math.max(0, 128 + 5 * (this.noisy[i]! - value)))));
+    const removed = estimate.map((value, i) => (i % 4 === 3 ? 255 : Math.min(255, Math.max(0, 128 + 2 * (this.noisy[i]! - value)))));
     paint(element<HTMLCanvasElement>("removed"), removed, info.width, info.height);
     document.querySelectorAll("#algorithm rect").forEach((box) => {
       const at = k === 0 ? "start" : k === info.depth ? "end" : "layer";

@@ -49,8 +49,9 @@ export class Pool {
     const job = this.current;
     if (!job) return;
     job.cancelled = true;
+    this.current = undefined;
     // A picture that is denoised as a whole would take long to end.
-    if (job.settled.whole) {
+    if (job.settled.whole && job.done < 1) {
       this.workers.forEach((worker) => worker.end());
       this.workers = Array.from({ length: this.size }, () => new Remote());
     }
@@ -59,22 +60,19 @@ export class Pool {
   /** Denoises a page, instead of what was being done; whether it was finished. */
   run(job: Job): Promise<boolean> {
     this.cancel();
-    const before = this.last;
-    const run = before.then(() => this.lanes(job));
+    this.current = job;
+    const run = this.last.then(() => this.lanes(job));
     this.last = run.catch(() => {});
     return run;
   }
 
   private async lanes(job: Job): Promise<boolean> {
-    this.current = job;
     try {
       await Promise.all(this.workers.map((worker) => this.lane(worker, job)));
     } catch (error) {
       job.cancelled = true;
       if (error instanceof Ended) this.workers = this.workers.map((worker) => (worker.ended ? new Remote() : worker));
       if (!(error instanceof Ended && job.settled.whole)) throw error;
-    } finally {
-      this.current = undefined;
     }
     return !job.cancelled && job.done === job.settled.tiles.length;
   }

@@ -61,7 +61,7 @@ export class Visitor {
   }
 
   /** Waits for a sentence below the picture. */
-  async message(pattern, timeout = 300_000) {
+  async message(pattern, timeout = 240_000) {
     const says = (source) => new RegExp(source).test(document.getElementById("message").textContent);
     await this.page.waitForFunction(says, { timeout, polling: 50 }, pattern.source).catch(async (error) => {
       throw new Error(`no "${pattern.source}" but "${await this.text("#message")}": ${error.message}`);
@@ -90,7 +90,7 @@ export class Visitor {
   async save(selector) {
     const before = new Set(readdirSync(this.downloads));
     await this.page.click(selector);
-    for (let tries = 0; tries < 6000; tries++) {
+    for (let tries = 0; tries < 1200; tries++) {
       const fresh = readdirSync(this.downloads).find((name) => !before.has(name) && !name.endsWith(".crdownload"));
       if (fresh) return [fresh, readFileSync(join(this.downloads, fresh))];
       await new Promise((resolve) => setTimeout(resolve, 50));

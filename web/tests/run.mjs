@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 import { unzipSync } from "fflate";
 import { Visitor, start } from "./browser.mjs";
 import { png, scene, tiff } from "./pictures.mjs";
+import { serve } from "./server.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const program = process.env.PROXLIFT ?? join(here, "../../target/release/proxlift");
@@ -175,13 +176,16 @@ const tests = {
     return visitor;
   },
 
-  async "it works without a network after the first visit"({ come, server }) {
-    const visitor = await come();
+  async "it works without a network after the first visit"({ come }) {
+    const { server, address } = await serve(join(here, "../dist"));
+    const visitor = await come({ address });
     await visitor.page.evaluate(() => navigator.serviceWorker.ready);
     await visitor.page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-    await visitor.page.setOfflineMode(true);
+    server.close();
     server.closeAllConnections();
+    await assert.rejects(fetch(address));
     await visitor.page.reload();
+    await visitor.set("#model", "small");
     await visitor.page.click("#sample");
     await visitor.message(/^Done in/);
     return visitor;
@@ -196,7 +200,7 @@ const tests = {
     const across = () => visitor.page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok((await across()) <= 390, "it scrolls sideways");
     await accessible(visitor, "a phone in the dark");
-    await visitor.page.screenshot({ path: join(shots, "phone.png"), fullPage: true });
+    await visitor.page.screenshot({ path: join(shots, "phone.png") });
     await visitor.page.click("#tab-how");
     await visitor.page.waitForFunction(() => document.querySelectorAll("#duals li").length > 4, { timeout: 120_000 });
     assert.ok((await across()) <= 390, "the second tab scrolls sideways");
@@ -211,13 +215,13 @@ let failed = 0;
 for (const [name, test] of chosen) {
   const visitors = [];
   const come = async (options) => {
-    const visitor = await Visitor.come(browser, address, options);
+    const visitor = await Visitor.come(browser, options?.address ?? address, options);
     visitors.push(visitor);
     return visitor;
   };
   try {
     console.log(name);
-    await test({ come, server });
+    await test({ come });
     for (const visitor of visitors) assert.deepEqual(visitor.errors, [], "errors in the page");
   } catch (error) {
     failed += 1;
