@@ -11,28 +11,15 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const options = { bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none", logLevel: "warning" };
 
-/** The places of all models in the module, as start and length: their numbers of 32 bits compress better byte by byte. */
-function models(module) {
-  const folder = "../crates/proxlift/models/";
-  const places = readdirSync(folder).filter((name) => name.endsWith(".safetensors")).map((name) => {
-    const file = readFileSync(folder + name);
-    const start = 8 + Number(file.readBigUInt64LE(0));
-    return [module.indexOf(file) + start, file.length - start];
-  });
-  if (places.some(([start]) => start < 8 + 8)) throw new Error("a model is not in the module");
-  return places;
+const packed = async (from, to) => writeFileSync(dist + to, await gzipAsync(readFileSync(from), { numiterations: 3 }));
+await packed("target/proxlift_wasm_bg.wasm", "proxlift.wasm.gz");
+const models = "../crates/proxlift/models/";
+for (const file of readdirSync(models).filter((name) => /^(grey|colour).*safetensors$/.test(name))) {
+  await packed(models + file, file.replace(".safetensors", ".gz"));
 }
-
-const module = readFileSync("target/proxlift_wasm_bg.wasm");
-const places = models(module);
-for (const [start, length] of places) {
-  const numbers = Buffer.from(module.subarray(start, start + length));
-  numbers.forEach((byte, i) => (module[start + (i % 4) * (length / 4) + (i >> 2)] = byte));
-}
-writeFileSync(dist + "proxlift.wasm.gz", await gzipAsync(module, { numiterations: 3 }));
 
 // The module is compiled once by the page and handed to workers: they need not know where it is.
-const define = { "import.meta.url": '""', MODELS: JSON.stringify(places) };
+const define = { "import.meta.url": '""' };
 await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts"], outdir: dist });
 await build({ ...options, entryPoints: ["src/style.css"], outdir: dist });
 for (const file of ["index.html", "manifest.webmanifest"]) cpSync(`src/${file}`, dist + file);
@@ -90,8 +77,7 @@ const version = `proxlift-${hash.digest("hex").slice(0, 16)}`;
 const named = { VERSION: JSON.stringify(version), FILES: JSON.stringify([".", ...files.filter((file) => file !== "index.html")]) };
 await build({ ...options, define: named, entryPoints: ["src/service.ts"], outdir: dist });
 
-const total = readdirSync(dist).reduce((sum, file) => {
+for (const file of readdirSync(dist)) {
   const content = readFileSync(dist + file);
-  return sum + (file.endsWith(".gz") ? content.length : gzipSync(content, { level: 9 }).length);
-}, 0);
-console.log(`web/dist: ${(total / 1e6).toFixed(2)} MB to download, compressed`);
+  console.log(file.padEnd(22), file.endsWith(".gz") ? content.length : gzipSync(content, { level: 9 }).length, "bytes compressed");
+}

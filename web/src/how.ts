@@ -4,7 +4,7 @@ import { create, element } from "./dom";
 import { algorithm } from "./figure";
 import type { Picture } from "./item";
 import { make } from "./plot";
-import { Remote } from "./remote";
+import { Remote, needed } from "./remote";
 import type { LayersInfo, Options, Rect, Settled } from "./types";
 
 /** The side of the part that is looked at. */
@@ -76,6 +76,7 @@ export class How {
       const part = await picture.remote.call("crop", top, left, height, width);
       const model = options.model === "tv" ? "best" : options.model;
       const request = { options: { ...options, model }, settled: settled.settled, channels: settled.channels, height, width };
+      await remote.provide(needed(model, settled.channels));
       this.info = await remote.call("layers", request, part);
       this.noisy = await remote.call("estimate", 0);
       const { depth, features, parameters, side } = this.info;

@@ -6,7 +6,7 @@ import { How } from "./how";
 import { drops, holding, keys } from "./input";
 import { Item, Picture } from "./item";
 import { Job, Pool } from "./pool";
-import { Ended } from "./remote";
+import { Ended, needed } from "./remote";
 import { samples } from "./samples";
 import { Settings } from "./settings";
 import { tabs, theme } from "./shell";
@@ -140,6 +140,7 @@ async function denoise(picture: Picture, mine: number): Promise<boolean> {
   const shown = picture === current;
   pool.cancel();
   const start = performance.now();
+  await picture.remote.provide(needed(options.model, picture.info.channels));
   const settled = await picture.remote.call("settle", options);
   if (mine !== turn) return false;
   if (shown) {

@@ -1,6 +1,6 @@
 // The workers that denoise: one for each core, fed tile by tile from a queue.
 
-import { Ended, Remote } from "./remote";
+import { Ended, Remote, needed } from "./remote";
 import type { Options, Rect, Settled } from "./types";
 
 /** The work on one page of a picture. */
@@ -82,6 +82,7 @@ export class Pool {
     const { settled, channels, height, width } = job.settled;
     const fetch = (index: number | undefined) =>
       index === undefined ? undefined : job.picture.call("seen", index);
+    await worker.provide(needed(job.options.model, channels));
     let index = job.take();
     let seen = fetch(index);
     const puts: Promise<void>[] = [];

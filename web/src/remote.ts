@@ -27,23 +27,29 @@ interface Calls {
 /** What was asked of a worker that has ended since. */
 export class Ended extends Error {}
 
-/** Where models lie in the module, start and length of each: the file has their numbers byte by byte. */
-declare const MODELS: [number, number][];
+const models = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+
+/** A file of the page, which is compressed already: some servers compress nothing. */
+async function load(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await fetch(name);
+  if (!response.ok || !response.body) throw new Error("part of this page cannot be loaded: reload it");
+  return new Uint8Array(await new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+}
+
+/** The models that a picture may need. */
+export function needed(model: string, channels: number): string[] {
+  if (model === "tv") return [];
+  if (channels === 1) return [model === "small" ? "grey-small" : "grey-best"];
+  // Which of the two is better is found in the picture.
+  return model === "best" ? ["colour-best", "colour-photo"] : [`colour-${model}`];
+}
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 /** The module, fetched and compiled once for all workers. */
 export function module(): Promise<WebAssembly.Module> {
   compiled ??= (async () => {
-    const response = await fetch("proxlift.wasm.gz");
-    if (!response.ok || !response.body) throw new Error("part of this page cannot be loaded: reload it");
-    const stream = response.body.pipeThrough(new DecompressionStream("gzip"));
-    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-    for (const [start, length] of MODELS) {
-      const apart = bytes.slice(start, start + length);
-      const quarter = length / 4;
-      for (let i = 0; i < length; i++) bytes[start + i] = apart[(i & 3) * quarter + (i >> 2)]!;
-    }
+    const bytes = await load("proxlift.wasm.gz");
     return WebAssembly.compile(bytes);
   })();
   return compiled;
@@ -54,6 +60,7 @@ export class Remote {
   private waiting = new Map<number, { resolve: (value: any) => void; reject: (error: Error) => void }>();
   private next = 0;
   private ready: Promise<void>;
+  private provided = new Set<string>();
   ended = false;
 
   constructor() {
@@ -75,6 +82,20 @@ export class Remote {
   async call<K extends keyof Calls>(name: K, ...args: Calls[K][0]): Promise<Calls[K][1]> {
     await this.ready;
     return this.send(name, args);
+  }
+
+  /** Sees to it that the worker has these models. */
+  async provide(names: string[]): Promise<void> {
+    await this.ready;
+    for (const name of names.filter((name) => !this.provided.has(name))) {
+      this.provided.add(name);
+      if (!models.has(name)) models.set(name, load(`${name}.gz`));
+      const bytes = await models.get(name)!.catch((error) => {
+        models.delete(name);
+        throw error;
+      });
+      await this.send("provide", [name, bytes.slice()]);
+    }
   }
 
   private send(call: string, args: unknown[]): Promise<any> {

@@ -5,7 +5,7 @@ declare const FILES: string[];
 const scope = globalThis as unknown as ServiceWorkerGlobalScope;
 
 scope.addEventListener("install", (event) => {
-  const kept = caches.open(VERSION).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: "reload" }))));
+  const kept = caches.open(VERSION).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" }))));
   event.waitUntil(kept.then(() => scope.skipWaiting()));
 });
 

@@ -1,6 +1,6 @@
 // A worker with an instance of its own: holds a document, denoises tiles, or opens the network.
 
-import { Document, Layers, Worker as Tiles, initSync, sample } from "../target/proxlift_wasm.js";
+import { Document, Layers, Worker as Tiles, initSync, provide, sample } from "../target/proxlift_wasm.js";
 
 let page: Document | undefined;
 let layers: Layers | undefined;
@@ -18,6 +18,7 @@ function opened(): Layers {
 
 const calls: Record<string, (...args: any[]) => unknown> = {
   start: (module: WebAssembly.Module) => void initSync({ module }),
+  provide: (name: string, bytes: Uint8Array) => provide(name, bytes),
   sample: (height: number, width: number, sigma: number) => sample(height, width, sigma),
   open: (name: string, bytes: Uint8Array) => {
     page = new Document(name, bytes);

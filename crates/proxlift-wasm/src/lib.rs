@@ -23,3 +23,9 @@ pub fn start() {
     proxlift::memory::limit_to(MOST_MEMORY);
     notes::listen();
 }
+
+/// Gives a worker the file of a built-in model, which it needs before it is first used.
+#[wasm_bindgen]
+pub fn provide(file: &str, bytes: Vec<u8>) {
+    proxlift::model::provide(file, bytes);
+}

@@ -29,10 +29,9 @@ pub mod stencil;
 
 use crate::{field::LANES, operator::Filters};
 
-/// Rows of the blocks that a kernel holds in registers. Browsers keep one register for themselves, and need another for a product
-/// that is not added at once.
-const WHOLE: usize = if cfg!(target_family = "wasm") { 2 } else { 3 };
-const SMALLER: usize = WHOLE - 1;
+/// Rows of the blocks that a kernel holds in registers.
+const WHOLE: usize = 3;
+const SMALLER: usize = 2;
 type Panels = super::panels::Panels<WHOLE, SMALLER>;
 
 /// Numbers of each feature that lie together: so many of the first feature's even rows, of its odd ones, of the next
