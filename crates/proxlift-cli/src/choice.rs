@@ -1,7 +1,7 @@
 //! The flags that choose what removes noise.
 
 use crate::flags::not_negative;
-use proxlift::denoiser::Noise;
+use proxlift::denoiser::{Noise, settings};
 use proxlift::{Denoiser, Result, model::BuiltIn};
 use std::path::Path;
 
@@ -48,18 +48,6 @@ impl Choice {
     /// A line for a result's metadata: the program, and what a picture with this noise was denoised with: `name`.
     pub fn settings(&self, name: &str, noise: Option<&Noise>) -> String {
         let what = if self.method.is_some() { "method" } else { "model" };
-        let mut line = format!("proxlift {}: {what} {name}", env!("CARGO_PKG_VERSION"));
-        match noise {
-            Some(Noise { model: Some(model), .. }) => {
-                line += &format!(", noise estimated as {}", model.kind);
-                line += &noise.map(|noise| format!(": {noise}")).unwrap_or_default();
-            }
-            Some(noise) => line += &format!(", noise given: {noise}"),
-            None => {}
-        }
-        if let Some(lambda) = self.lambda {
-            line += &format!(", lambda {lambda}");
-        }
-        line + &format!(", strength {}", self.strength)
+        settings(&format!("{what} {name}"), noise, self.lambda, self.strength)
     }
 }

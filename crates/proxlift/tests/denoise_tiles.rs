@@ -38,6 +38,32 @@ fn whole(network: &Network<f32>, image: &Image) -> Image {
     Image::new(channels, height, width, data).unwrap()
 }
 
+/// Tile by tile from the last on, each from what it sees alone.
+fn by_tile(denoiser: &Denoiser, image: &Image) -> Image {
+    let (size, channels) = ((image.height(), image.width()), image.kind());
+    let ready = denoiser.prepare_settled(channels, &denoiser.settle(image).unwrap()).unwrap();
+    let mut result = Image::zeros(image.channels(), size.0, size.1).unwrap();
+    for tile in ready.tiles(channels, size).unwrap().iter().rev() {
+        let seen = image.crop(tile.rows.seen.clone(), tile.columns.seen.clone());
+        let wanted = ready.denoise_tile(tile, size, seen, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        result.put((tile.rows.wanted.start, tile.columns.wanted.start), &wanted);
+    }
+    result
+}
+
+#[test]
+fn total_variation_and_no_work_are_one_tile() {
+    let image = picture(3, (20, 30), Depth::Float, false).image;
+    for denoiser in [Denoiser::total_variation().sigma(0.1), Denoiser::best().sigma(0.0)] {
+        assert_eq!(by_tile(&denoiser, &image), denoiser.denoise(&image).unwrap());
+        let ready = denoiser.prepare_pixels(&image).unwrap();
+        let [tile] = &ready.tiles(image.kind(), (20, 30)).unwrap()[..] else { panic!("several tiles") };
+        let part = image.crop(0..10, 0..30);
+        let error = ready.denoise_tile(tile, (20, 30), part, &mut |_, _| ControlFlow::Continue(()));
+        assert!(error.unwrap_err().to_string().contains("30 x 10"));
+    }
+}
+
 /// Denoises in the smallest tiles, and returns how many they are.
 fn check(network: &Network<f32>, picture: &Picture) -> usize {
     let denoiser = Denoiser::from(network.clone()).engine(Arc::new(Cpu::new().tile_bytes(0)));
@@ -53,6 +79,7 @@ fn check(network: &Network<f32>, picture: &Picture) -> usize {
     assert!(raster == Raster::of_picture(&expected).unwrap(), "{what}");
     assert!(raster != Raster::of_picture(picture).unwrap(), "{what}: nothing was done");
     assert_eq!(denoiser.denoise(&picture.image).unwrap(), expected.image, "{what}, in memory");
+    assert_eq!(by_tile(&denoiser, &picture.image), expected.image, "{what}, each tile by itself");
     let (_, all) = told[0];
     assert_eq!(told, (0..=all).map(|done| (done, all)).collect::<Vec<_>>());
     all

@@ -26,15 +26,20 @@ mod method;
 mod noise;
 mod pixels;
 mod prepared;
+mod settings;
 mod settled;
+mod span;
 mod stabiliser;
 mod standard;
+mod tile;
 mod variation;
 
 pub use noise::{Noise, estimate_pixels, sample_rows};
 pub use pixels::Pixels;
 pub use prepared::{Prepared, Progress, Put};
+pub use settings::settings;
 pub use settled::Settled;
+pub use span::{Span, Tile};
 pub use stabiliser::Counts;
 pub use standard::Standard;
 

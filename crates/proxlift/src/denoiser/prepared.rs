@@ -4,10 +4,12 @@
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
 use super::pixels::{BAND, Pixels};
+use super::span::Span;
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
+use crate::image::{Image, io::Raster};
 use crate::model::BuiltIn;
-use crate::{Error, Result, image::Image, image::io::Raster, memory, network::Network};
+use crate::{Error, Result, memory, network::Network};
 use std::ops::{ControlFlow, Range};
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
@@ -38,7 +40,9 @@ impl Prepared<'_> {
     pub fn denoise_raster(&self, raster: &mut Raster, progress: &mut Progress<'_>) -> Result<()> {
         memory::or_error(|| match &self.work {
             Work::Nothing => Ok(()),
-            Work::Network(network, most) => self.pass(network, *most, raster)?.raster(raster, progress),
+            Work::Network(network, most) => {
+                self.pass(network, *most, raster.size())?.raster(raster, progress)
+            }
             Work::TotalVariation(lambda) => {
                 let estimate = self.vary(raster, *lambda, progress)?;
                 raster.put((0, 0), &estimate);
@@ -59,7 +63,7 @@ impl Prepared<'_> {
             match &self.work {
                 Work::Nothing => copy(picture, self.clip, put),
                 Work::Network(network, most) => {
-                    return self.pass(network, *most, picture)?.pixels(picture, put, progress);
+                    return self.pass(network, *most, picture.size())?.pixels(picture, put, progress);
                 }
                 Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
             }
@@ -67,7 +71,12 @@ impl Prepared<'_> {
         })
     }
 
-    fn vary(&self, picture: &impl Pixels, lambda: f32, progress: &mut Progress<'_>) -> Result<Image> {
+    pub(super) fn vary(
+        &self,
+        picture: &impl Pixels,
+        lambda: f32,
+        progress: &mut Progress<'_>,
+    ) -> Result<Image> {
         let (height, width) = picture.size();
         variation::check_memory(picture.kind(), (height, width))?;
         let stabiliser = self.stabiliser.as_ref();
@@ -78,13 +87,13 @@ impl Prepared<'_> {
         finished(stabiliser, estimate, self.clip)
     }
 
-    fn pass<'b>(
+    pub(super) fn pass<'b>(
         &'b self,
         network: &'b Network<f32>,
         most: Option<f32>,
-        picture: &impl Pixels,
+        size: (usize, usize),
     ) -> Result<Pass<'b>> {
-        let pass = Pass::new(self.engine, network, most, picture.size());
+        let pass = Pass::new(self.engine, network, most, size);
         pass.check()?;
         Ok(Pass { stabiliser: self.stabiliser.as_ref(), clip: self.clip, ..pass })
     }
@@ -147,34 +156,6 @@ pub(super) struct Pass<'a> {
     /// Of the picture with its border.
     tiles: Tiles,
     clip: bool,
-}
-
-/// Rows or columns of a tile, as those of the picture.
-pub(super) struct Span {
-    /// Those that the tile computes.
-    pub wanted: Range<usize>,
-    /// Those that it sees.
-    seen: Range<usize>,
-    /// How many mirrored ones it sees before and after them.
-    mirrored: (usize, usize),
-}
-
-impl Span {
-    /// Of a picture with `length` rows or columns, that the network is given with a `border` on both sides.
-    fn new(cut: &Cut, length: usize, border: usize) -> Self {
-        let inside = |range: &Range<usize>| {
-            range.start.saturating_sub(border)..(range.end.saturating_sub(border)).min(length)
-        };
-        let before = border.saturating_sub(cut.around.start);
-        let after = cut.around.end.saturating_sub(border + length);
-        Self { wanted: inside(&cut.wanted), seen: inside(&cut.around), mirrored: (before, after) }
-    }
-
-    /// The wanted ones, counted from the first that the tile sees, mirrored ones included.
-    fn inside(&self) -> Range<usize> {
-        let start = self.mirrored.0 + self.wanted.start - self.seen.start;
-        start..start + self.wanted.len()
-    }
 }
 
 impl<'a> Pass<'a> {
@@ -249,12 +230,17 @@ impl<'a> Pass<'a> {
         (span(rows, self.size.0), span(columns, self.size.1))
     }
 
-    /// The pixels that a tile wants, denoised. A network for grey pictures takes the channels of a colour picture as so
-    /// many samples.
+    /// The pixels that a tile wants, denoised.
     pub fn tile(&self, picture: &impl Pixels, rows: &Span, columns: &Span) -> Result<Image> {
-        let architecture = self.network.architecture();
-        let noisy = picture.crop(rows.seen.clone(), columns.seen.clone());
-        let noisy = noisy.mirrored(rows.mirrored, columns.mirrored);
+        self.of_seen(picture.crop(rows.seen.clone(), columns.seen.clone()), rows, columns)
+    }
+
+    /// The same from the pixels that it sees. A network for grey pictures takes the channels of a colour picture as so many
+    /// samples.
+    pub fn of_seen(&self, seen: Image, rows: &Span, columns: &Span) -> Result<Image> {
+        let (architecture, channels) = (self.network.architecture(), seen.channels());
+        let noisy = seen.mirrored(rows.mirrored, columns.mirrored);
+        drop(seen);
         let noisy = forward(self.stabiliser, noisy);
         let z = architecture.batch(noisy.data(), (noisy.height(), noisy.width()))?;
         drop(noisy);
@@ -268,7 +254,7 @@ impl<'a> Pass<'a> {
             limit(most, &architecture.images_of(&z, planes.clone()), &mut data);
         }
         let (height, width) = (planes.0.len() * stride, planes.1.len() * stride);
-        let tile = Image::new(picture.kind().count(), height, width, data)?;
+        let tile = Image::new(channels, height, width, data)?;
         // With an odd side, the last row or column of phases has one that the picture has not.
         let tile = if (height, width) == (rows.wanted.len(), columns.wanted.len()) {
             tile

@@ -26,7 +26,7 @@ use crate::{Result, image::Channels, memory, noise::NoiseKind};
 /// assert_eq!(whole, again);
 /// # Ok::<(), proxlift::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Settled {
     /// Whether the noise is that of a camera.
     pub camera: bool,
@@ -53,10 +53,15 @@ impl Denoiser {
 
     /// What [`Denoiser::prepare_pixels`] settles, for [`Denoiser::prepare_settled`] to go on with.
     pub fn settle(&self, picture: &impl Pixels) -> Result<Settled> {
+        Ok(self.settle_noise(picture)?.0)
+    }
+
+    /// The same with the noise that the picture will be denoised for, where there is one.
+    pub fn settle_noise(&self, picture: &impl Pixels) -> Result<(Settled, Option<Noise>)> {
         picture.check_finite()?;
-        let Found { camera, sigma, stabiliser, .. } = memory::or_error(|| self.find(picture))?;
+        let Found { camera, sigma, stabiliser, noise } = memory::or_error(|| self.find(picture))?;
         let (transforms, ends) = stabiliser.map_or((Vec::new(), [0.0; 2]), |stabiliser| stabiliser.numbers());
-        Ok(Settled { camera, sigma, transforms, ends })
+        Ok((Settled { camera, sigma, transforms, ends }, noise))
     }
 
     /// Ready for parts of a picture about which all is settled.

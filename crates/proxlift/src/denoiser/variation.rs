@@ -5,10 +5,10 @@ use crate::image::{Channels, Image};
 use crate::solver::{TotalVariation, TvParams, Watch, watched_total_variation};
 
 /// Bytes that total variation takes for a sample: the picture, its estimate, and three fields of two numbers each.
-const BYTES: usize = 32;
+const BYTES: u64 = 32;
 
 /// The most that it may take.
-const MOST: usize = 8 << 30;
+const MOST: u64 = 8 << 30;
 
 /// `lambda / sigma`: about the best single choice for photographs.
 ///
@@ -35,9 +35,10 @@ pub(super) fn denoise(noisy: &Image, lambda: f32, watch: &mut Watch<'_>) -> Resu
 }
 
 pub(super) fn check_memory(channels: Channels, (height, width): (usize, usize)) -> Result<()> {
-    let bytes = BYTES * channels.count() * height * width;
+    let bytes =
+        [channels.count(), height, width].iter().fold(BYTES, |bytes, &n| bytes.saturating_mul(n as u64));
     refuse!(bytes > MOST =>
         "total variation needs the whole picture at once, {:.1} GB of memory for {width} x {height} pixels, more than \
          {:.1} GB: use a network, or cut the picture", bytes as f64 / 1e9, MOST as f64 / 1e9);
-    crate::memory::check("total variation of the whole picture", bytes as u64)
+    crate::memory::check("total variation of the whole picture", bytes)
 }

@@ -4,6 +4,8 @@
 //! `proxlift train` wrote them; their provenance says how.
 
 use crate::{Error, Result, image::Channels, model::Model};
+#[cfg(target_family = "wasm")]
+use std::sync::{Mutex, PoisonError};
 use std::{path::Path, sync::OnceLock};
 
 /// A built-in model.
@@ -25,6 +27,15 @@ pub enum BuiltIn {
     Photo,
 }
 
+#[cfg(target_family = "wasm")]
+static PROVIDED: Mutex<Vec<(String, &'static [u8])>> = Mutex::new(Vec::new());
+
+/// Gives the model file of this name, without its extension, to [`BuiltIn`] for good: pages load models when they are needed.
+#[cfg(target_family = "wasm")]
+pub fn provide(file: &str, bytes: Vec<u8>) {
+    PROVIDED.lock().unwrap_or_else(PoisonError::into_inner).push((file.into(), bytes.leak()));
+}
+
 impl BuiltIn {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Small, Self::Best, Self::Photo];
@@ -43,7 +54,8 @@ impl BuiltIn {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// The model file.
+    /// The model file; in a browser, what the page provided as such.
+    #[cfg(not(target_family = "wasm"))]
     pub fn bytes(self, channels: Channels) -> &'static [u8] {
         match (self, channels) {
             (Self::Small, Channels::Grey) => include_bytes!("../../models/grey-small.safetensors"),
@@ -54,6 +66,21 @@ impl BuiltIn {
             (Self::Best, Channels::Rgb) => include_bytes!("../../models/colour-best.safetensors"),
             (Self::Photo, Channels::Rgb) => include_bytes!("../../models/colour-photo.safetensors"),
         }
+    }
+
+    /// The model file; in a browser, what the page provided as such.
+    #[cfg(target_family = "wasm")]
+    pub fn bytes(self, channels: Channels) -> &'static [u8] {
+        let file = match (self, channels) {
+            (Self::Small, Channels::Grey) => "grey-small",
+            (Self::Small, Channels::Rgb) => "colour-small",
+            (Self::Best | Self::Photo, Channels::Grey) => "grey-best",
+            (Self::Best, Channels::Rgb) => "colour-best",
+            (Self::Photo, Channels::Rgb) => "colour-photo",
+        };
+        let provided = PROVIDED.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = provided.iter().find(|(name, _)| name == file);
+        found.unwrap_or_else(|| panic!("the model {file} was not provided")).1
     }
 
     /// The model for pictures with these channels, read when it is first asked for.

@@ -1,6 +1,6 @@
 //! The file formats, and what fits into each.
 
-use super::Depth;
+use super::{Channels, Depth};
 use std::path::Path;
 
 /// A file format, chosen by extension when writing and by content when reading.
@@ -47,6 +47,20 @@ impl Format {
         }
     }
 
+    /// The extension that a file of this format gets, for grey or for colour.
+    pub fn extension(self, channels: Channels) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Jpeg => "jpg",
+            Self::Tiff => "tif",
+            Self::WebP => "webp",
+            Self::Pnm if channels == Channels::Grey => "pgm",
+            Self::Pnm => "ppm",
+            Self::Bmp => "bmp",
+            Self::Fits => "fits",
+        }
+    }
+
     pub(super) fn from_content(start: &[u8]) -> Option<Self> {
         match start {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
@@ -61,7 +75,7 @@ impl Format {
     }
 
     /// What it is called.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Png => "PNG",
             Self::Jpeg => "JPEG",

@@ -59,7 +59,7 @@ pub use crate::storage::write_atomically;
 pub use format::Format;
 pub use limits::Limits;
 pub use metadata::{Metadata, Native, Resolution, Text, Unit};
-pub use pages::{Pages, spool_pages, write_pages};
+pub use pages::{Pages, encode_pages, spool_pages, write_pages};
 pub use raster::Raster;
 
 /// How samples are stored in the file.

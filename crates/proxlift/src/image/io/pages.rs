@@ -7,9 +7,10 @@ use crate::image::Channels;
 use crate::{Error, Result, memory, storage};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file whose pages are counted, of the same size and depth each, and small enough.
 pub(super) struct Opened<'a> {
@@ -124,10 +125,24 @@ impl Pages {
         Self::of(name, Box::new(BufReader::new(file)), limits, false)
     }
 
+    /// Opens a file that is already in memory, and may be shared; `name` stands for it in errors.
+    pub fn of_bytes(name: impl AsRef<Path>, bytes: Arc<[u8]>, limits: &Limits) -> Result<Self> {
+        Self::of(name.as_ref(), Box::new(Cursor::new(bytes)), limits, false)
+    }
+
     fn of(path: &Path, source: Box<dyn Source>, limits: &Limits, in_place: bool) -> Result<Self> {
         let allowance = Allowance { limits: *limits, beside: 0, announces: true, in_place };
         let opened = Opened::new(source, allowance).map_err(|reason| Error::file(path, reason))?;
         Ok(Self { path: path.to_path_buf(), opened, next: 0 })
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        match self.opened.kind {
+            Kind::Tiff(_) => Format::Tiff,
+            Kind::Fits(_) => Format::Fits,
+            Kind::One(format, _) => format,
+        }
     }
 
     /// How many pages there are.
@@ -158,6 +173,26 @@ pub fn write_pages(
     let path = path.as_ref();
     let format = format_to_write(path)?;
     write_atomically(path, |file| asked(format, count, page, file, |reason| Error::file(path, reason)))
+}
+
+/// [`write_pages`] into memory, in a format of one's choice.
+///
+/// ```
+/// # use proxlift::{dataset::synthetic::dead_leaves, image::Channels};
+/// # use proxlift::image::io::{Depth, Format, Limits, Pages, Picture, Raster, encode_pages};
+/// # let page = Raster::of_picture(&Picture::new(dead_leaves(1, 0, 16, 16, Channels::Grey)?, Depth::Sixteen))?;
+/// let bytes = encode_pages(Format::Tiff, &[&page, &page])?;
+/// let mut pages = Pages::of_bytes("stack.tif", bytes.into(), &Limits::default())?;
+/// assert_eq!((pages.format(), pages.count()), (Format::Tiff, 2));
+/// # let again = pages.next_page()?;
+/// # assert_eq!(again.crop(0..16, 0..16), page.crop(0..16, 0..16));
+/// # Ok::<(), proxlift::Error>(())
+/// ```
+pub fn encode_pages(format: Format, pages: &[&Raster]) -> Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    encode_to(format, pages.len(), &mut |index| Ok(Cow::Borrowed(pages[index])), &mut bytes)
+        .map_err(Error::invalid)?;
+    Ok(bytes.into_inner())
 }
 
 /// [`write_pages`] into a temporary file without a name, to be read from its start: for streams.

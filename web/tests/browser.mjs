@@ -1,0 +1,104 @@
+// A browser with the page, and what a visitor does there.
+
+import { existsSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import puppeteer from "puppeteer-core";
+import { serve } from "./server.mjs";
+
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+export async function start() {
+  const executablePath = process.env.CHROMIUM ?? CHROMIUM.find(existsSync);
+  const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--force-color-profile=srgb"], protocolTimeout: 900_000 });
+  const dist = new URL("../dist", import.meta.url).pathname;
+  return { browser, ...(await serve(dist)) };
+}
+
+/** A visitor of the page, in a window of its own. */
+export class Visitor {
+  static async come(browser, address, { workers = 2, size = { width: 1280, height: 800 }, dark = false } = {}) {
+    const visitor = new Visitor();
+    visitor.context = await browser.createBrowserContext();
+    visitor.page = await visitor.context.newPage();
+    visitor.errors = [];
+    visitor.page.on("pageerror", (error) => visitor.errors.push(String(error)));
+    visitor.page.on("console", (message) => message.type() === "error" && visitor.errors.push(message.text()));
+    visitor.downloads = mkdtempSync(join(tmpdir(), "proxlift-web-"));
+    const session = await visitor.page.createCDPSession();
+    const behaviour = { behavior: "allow", downloadPath: visitor.downloads, browserContextId: visitor.context.id };
+    await session.send("Browser.setDownloadBehavior", behaviour);
+    await visitor.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
+    await visitor.page.setViewport(size);
+    await visitor.page.evaluateOnNewDocument(() => {
+      window.longest = 0;
+      const seen = (list) => list.getEntries().forEach((task) => (window.longest = Math.max(window.longest, task.duration)));
+      new PerformanceObserver(seen).observe({ type: "longtask", buffered: true });
+    });
+    await visitor.page.goto(`${address}?workers=${workers}`);
+    return visitor;
+  }
+
+  /** Drops or pastes files, [name, bytes] each. */
+  async give(files, kind = "drop") {
+    const sent = files.map(([name, bytes]) => [name, Buffer.from(bytes).toString("base64")]);
+    await this.page.evaluate(
+      async (sent, kind) => {
+        const transfer = new DataTransfer();
+        for (const [name, text] of sent) {
+          const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+          transfer.items.add(new File([bytes], name));
+        }
+        const event =
+          kind === "drop"
+            ? new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true })
+            : new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true });
+        document.body.dispatchEvent(event);
+      },
+      sent,
+      kind,
+    );
+  }
+
+  /** Waits for a sentence below the picture. */
+  async message(pattern, timeout = 240_000) {
+    const says = (source) => new RegExp(source).test(document.getElementById("message").textContent);
+    await this.page.waitForFunction(says, { timeout, polling: 50 }, pattern.source).catch(async (error) => {
+      throw new Error(`no "${pattern.source}" but "${await this.text("#message")}": ${error.message}`);
+    });
+    return this.text("#message");
+  }
+
+  text(selector) {
+    return this.page.$eval(selector, (element) => element.textContent.trim());
+  }
+
+  async set(selector, value) {
+    await this.page.$eval(
+      selector,
+      (control, value) => {
+        if (control.type === "checkbox") control.checked = value;
+        else control.value = value;
+        control.dispatchEvent(new Event("input", { bubbles: true }));
+        control.dispatchEvent(new Event("change", { bubbles: true }));
+      },
+      value,
+    );
+  }
+
+  /** Clicks a button that saves a file, and gives its name and bytes. */
+  async save(selector) {
+    const before = new Set(readdirSync(this.downloads));
+    await this.page.click(selector);
+    for (let tries = 0; tries < 1200; tries++) {
+      const fresh = readdirSync(this.downloads).find((name) => !before.has(name) && !name.endsWith(".crdownload"));
+      if (fresh) return [fresh, readFileSync(join(this.downloads, fresh))];
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error("nothing was saved");
+  }
+
+  async leave() {
+    await this.context.close();
+  }
+}
