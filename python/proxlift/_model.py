@@ -24,9 +24,9 @@ class Model:
     >>> import proxlift
     >>> model = proxlift.Model.load("small")
     >>> model
-    <proxlift.Model: K=4, J=18, 5x5 kernels, grey, ...>
+    <proxlift.Model: K=8, J=27, 3x3 kernels, stride 2, grey, ...>
     >>> model.theta.shape, round(255 * model.sigma)
-    ((5, 18, 1, 5, 5), 25)
+    ((9, 27, 4, 3, 3), 25)
     """
 
     __slots__ = ("_native",)

@@ -13,7 +13,7 @@
 >>> bool(energy.penalties.max() < 1e-12 * energy.value)  # at the forward pass all penalties vanish
 True
 >>> energy.theta_gradients().shape
-(5, 18, 1, 5, 5)
+(9, 27, 4, 3, 3)
 """
 
 from __future__ import annotations

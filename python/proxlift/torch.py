@@ -70,7 +70,7 @@ class Network(torch.nn.Module):
     >>> network.theta.grad.shape == network.theta.shape
     True
     >>> network.to_model().features
-    18
+    27
     """
 
     tau: Tensor

@@ -51,7 +51,8 @@ const MEASURED: (usize, usize) = (12, 96);
 const KEPT: usize = 40;
 /// The least side, for networks however large.
 const LEAST_SIDE: usize = 8;
-/// What a forward pass over one of them may cost in floating-point operations: larger networks get smaller pictures.
+/// What a forward pass over one of them may cost in floating-point operations, unless the model is built in: larger networks get
+/// smaller pictures.
 const MOST_WORK: usize = 1 << 29;
 /// What one pass over all of them may cost: fewer are measured then, and at last none. Seconds in all.
 const MOST_WORK_IN_ALL: usize = 1 << 31;
@@ -66,7 +67,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let (model, version) = load(name, arguments.colour)?;
     let bound = LipschitzBound::within(&model.network, MOST_OPERATIONS)?;
-    let measured = Measured::at(&model, arguments.data.as_deref(), arguments.seed)?;
+    let known = BuiltIn::named(name).is_some();
+    let measured = Measured::at(&model, known, arguments.data.as_deref(), arguments.seed)?;
     if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
@@ -88,16 +90,17 @@ struct Measured {
 }
 
 impl Measured {
-    /// None where even one small picture would take too long.
-    fn at(model: &Model, folder: Option<&Path>, seed: u64) -> Result<Option<Self>> {
+    /// None where even one small picture would take too long. A model that is known takes the time that it needs.
+    fn at(model: &Model, known: bool, folder: Option<&Path>, seed: u64) -> Result<Option<Self>> {
         let (sizes, sigma) = (model.network.architecture(), model.sigma);
         let channels = if sizes.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         // A feature of a layer, which is kept, costs as much as some operations.
         let work = sizes.forward_flops() + KEPT * sizes.depth * sizes.features;
-        let side = (MOST_WORK / work.max(1)).isqrt().clamp(LEAST_SIDE, MEASURED.1);
+        let most = |work: usize| if known { usize::MAX } else { work };
+        let side = (most(MOST_WORK) / work.max(1)).isqrt().clamp(LEAST_SIDE, MEASURED.1);
         // Around small pictures the zeros that a kernel reads count too.
         let work = work * (side + sizes.kernel - 1).pow(2);
-        let count = MEASURED.0.min(MOST_WORK_IN_ALL / work.max(1));
+        let count = MEASURED.0.min(most(MOST_WORK_IN_ALL) / work.max(1));
         if count == 0 {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ fn the_file_is_what_the_library_makes_of_the_model() {
     let file = desk.model("m.safetensors", 3);
     let cases: [(&[&str], Model, &str); 5] = [
         (&[], BuiltIn::Best.model(Channels::Grey).clone(), "[N, 1, H, W]"),
-        (&["--model", "small", "--channels", "1"], BuiltIn::Small.model(Channels::Grey).clone(), "K=4, J=18"),
+        (&["--model", "small", "--channels", "1"], BuiltIn::Small.model(Channels::Grey).clone(), "K=8, J=27"),
         (&["--model", "best", "--channels", "3"], BuiltIn::Best.model(Channels::Rgb).clone(), "[N, 3, H, W]"),
         (&["--model", "photo"], BuiltIn::Photo.model(Channels::Rgb).clone(), "[N, 3, H, W]"),
         (&["--model", "m.safetensors", "--channels", "3"], Model::load(file).unwrap(), "810 parameters"),

@@ -134,13 +134,13 @@ fn a_model_to_start_from_brings_its_architecture_and_refuses_another_one() {
     assert_eq!((grey.sigma, grey.settings.border), (model.sigma, Some(model.network.border)));
     let colour = resolved(json!({"from": "small", "channels": 3, "border": 2, "sigma": 2.0 * model.sigma}));
     let network = colour.network().unwrap();
-    assert_eq!((network.architecture().channels, network.border), (3, 2));
+    assert_eq!((network.architecture().colours(), network.border), (3, 2));
     let knots = |network: &Network<f32>| network.activation[0].piecewise().unwrap().knots().to_vec();
     let trained = &BuiltIn::Small.model(Channels::Rgb).network;
     let doubled = knots(trained).iter().zip(knots(&network)).all(|(a, b)| (2.0 * a - b).abs() < 1e-6);
     assert!(doubled, "thresholds follow the noise");
     for (setting, words) in [
-        (json!({"from": "small", "depth": 7}), ["depth 4", "--depth is 7"]),
+        (json!({"from": "small", "depth": 7}), ["depth 8", "--depth is 7"]),
         (json!({"from": "small", "unrolling": "inertial"}), ["chambolle-pock-accelerated", "inertial"]),
         (json!({"from": "small", "knots": 0}), ["knots", "--knots is 0"]),
     ] {

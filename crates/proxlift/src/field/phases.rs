@@ -11,17 +11,18 @@ pub fn stride_of(channels: usize) -> usize {
     if channels.is_multiple_of(4) { 2 } else { 1 }
 }
 
-/// The phases of planes of so many rows and columns, both multiples of `stride`: `[channel][dy][dx][y][x]`; with stride 1,
+/// The phases of planes of so many rows and columns, both multiples of `stride`, 1 or 2: `[channel][dy][dx][y][x]`; with stride 1,
 /// the planes as they are.
 pub fn apart<T: Real>(planes: &[T], (height, width): (usize, usize), stride: usize) -> Cow<'_, [T]> {
     if stride == 1 {
         return planes.into();
     }
+    assert_eq!(stride, 2, "strides are 1 or 2");
     let mut phases = Vec::with_capacity(planes.len());
     for plane in planes.chunks_exact(height * width) {
-        for (dy, dx) in (0..stride * stride).map(|phase| (phase / stride, phase % stride)) {
-            for row in plane.chunks_exact(width).skip(dy).step_by(stride) {
-                phases.extend(row.iter().skip(dx).step_by(stride));
+        for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            for row in plane.chunks_exact(width).skip(dy).step_by(2) {
+                phases.extend(row.as_chunks::<2>().0.iter().map(|pair| pair[dx]));
             }
         }
     }
@@ -38,11 +39,15 @@ pub fn together<'a, T: Real>(
     if stride == 1 {
         return phases;
     }
-    let mut planes = Vec::with_capacity(phases.len());
-    for phases in phases.chunks_exact(stride * stride * height * width) {
-        for (y, dy) in (0..height).flat_map(|y| (0..stride).map(move |dy| (y, dy))) {
-            let row = |dx: usize| &phases[((dy * stride + dx) * height + y) * width..][..width];
-            planes.extend((0..width * stride).map(|x| row(x % stride)[x / stride]));
+    assert_eq!(stride, 2, "strides are 1 or 2");
+    let mut planes = vec![T::zero(); phases.len()];
+    let each = planes.chunks_exact_mut(4 * height * width).zip(phases.chunks_exact(4 * height * width));
+    for (plane, phases) in each {
+        for (row, out) in plane.chunks_exact_mut(2 * width).enumerate() {
+            let (y, dy) = (row / 2, row % 2);
+            let of = |dx: usize| &phases[((2 * dy + dx) * height + y) * width..][..width];
+            let pairs = of(0).iter().zip(of(1));
+            out.as_chunks_mut::<2>().0.iter_mut().zip(pairs).for_each(|(out, (&a, &b))| *out = [a, b]);
         }
     }
     planes.into()

@@ -58,15 +58,17 @@ impl LinearOperator<f64> for OnSquare<'_> {
     }
 }
 
-/// The largest `|tau_k ||L_k||^2 / target - 1|` of the inner layers, with norms from a start of their own.
+/// The largest `|tau_k ||L_k|| ||M_k|| / target - 1|` of the inner layers, with norms from a start of their own.
 fn off_target(network: &Network<f32>) -> f64 {
     let network = network.cast::<f64>();
     let off = (1..network.theta.len() - 1).map(|k| {
-        let op = OnSquare::new(&network.theta[k]);
-        let params = NormParams { tolerance: 5e-4, max_iterations: 20_000, min_iterations: 30 };
-        let norm = spectral_norm(&op, &mut PowerState::new(&op, 77 + k as u64), &params).norm;
+        let norm = |filters| {
+            let op = OnSquare::new(filters);
+            let params = NormParams { tolerance: 5e-4, max_iterations: 20_000, min_iterations: 30 };
+            spectral_norm(&op, &mut PowerState::new(&op, 77 + k as u64), &params).norm
+        };
         let target = network.step_scale * network.unrolling.step(k);
-        (network.tau[k - 1] * norm * norm / target - 1.0).abs()
+        (network.tau[k - 1] * norm(&network.theta[k]) * norm(network.synthesis(k)) / target - 1.0).abs()
     });
     off.fold(0.0, f64::max)
 }
@@ -84,7 +86,9 @@ fn longest_step(network: &Network<f32>) -> f64 {
 #[track_caller]
 fn assert_on_target(network: &Network<f32>, what: &str) {
     let off = off_target(network);
-    assert!(off < 0.01, "{what}: a step is {:.1} % off its target", 100.0 * off);
+    // The errors of two norms add up, and those of many channels converge slowly.
+    let most = if network.synthesis.is_empty() { 0.01 } else { 0.03 };
+    assert!(off < most, "{what}: a step is {:.1} % off its target", 100.0 * off);
     if network.step_scale <= 1.0 && network.is_plain() {
         assert!(longest_step(network) < 2.0, "{what}: tau ||L||^2 = {}", longest_step(network));
     }
@@ -173,9 +177,8 @@ fn of_every_unrolling_and_of_long_steps() {
 fn a_shipped_model_is_as_good_after_a_batch_at_hardly_any_rate() {
     let engine = Cpu::new();
     let shipped = BuiltIn::Small.model(Channels::Grey).network.clone();
-    let grid = shipped.architecture().grid(40, 40).unwrap();
     let noisy = proxlift::dataset::synthetic::dead_leaves(1, 0, 40, 40, Channels::Grey).unwrap();
-    let z = Field::from_planar(1, 1, grid, noisy.data()).unwrap();
+    let z = shipped.architecture().batch(noisy.data(), (40, 40)).unwrap();
     let denoised = |network: &Network<f32>| {
         let mut output = z.clone();
         engine.denoise(network, &z, &mut output);
