@@ -19,13 +19,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import energy, operators, prox, solver
+    from . import energy, operators, prox, restoration, solver
     from ._denoise import denoise, denoise_tv
     from ._model import Model
     from ._noise import NoiseModel, Variance, estimate_noise, estimate_sigma
     from ._proxlift import __version__, set_threads, threads
     from ._scores import psnr, ssim
     from ._train import Training, train
+    from .restoration import restore
 
 # Loaded when they are first asked for: the import itself takes a few milliseconds, and does not load NumPy.
 _PARTS = {
@@ -43,8 +44,9 @@ _PARTS = {
     "ssim": "_scores",
     "Training": "_train",
     "train": "_train",
+    "restore": "restoration",
 }
-_MODULES = ["energy", "operators", "prox", "solver"]
+_MODULES = ["energy", "operators", "prox", "restoration", "solver"]
 
 __all__ = [
     "Model",
@@ -59,6 +61,8 @@ __all__ = [
     "operators",
     "prox",
     "psnr",
+    "restoration",
+    "restore",
     "set_threads",
     "solver",
     "ssim",

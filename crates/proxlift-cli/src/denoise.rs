@@ -1,6 +1,5 @@
 //! `proxlift denoise`: pictures in, pictures out.
 
-mod before_after;
 mod done;
 mod job;
 mod noise_plot;

@@ -139,6 +139,11 @@ pub fn named_or_auto<T: Named + Clone + Send + Sync + 'static>(
     })
 }
 
+/// One of the names of an enum, each with its help.
+pub fn one_of<T: Named + Clone + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::names().iter().map(possible)).try_map(|name| from_name(&name))
+}
+
 /// A name that a value may have.
 pub fn possible(name: &Name) -> PossibleValue {
     PossibleValue::new(name.name).aliases(name.aliases).help(name.help())

@@ -2,6 +2,7 @@
 
 #[cfg(not(test))]
 mod allocator;
+mod before_after;
 mod bench;
 mod chart;
 mod choice;
@@ -18,6 +19,7 @@ mod html;
 mod inspect;
 mod output;
 mod reproduce;
+mod restore;
 mod scores;
 mod sensitivity;
 mod tasks;
@@ -71,6 +73,7 @@ enum Command {
     Demo(demo::Arguments),
     Train(Box<train::Arguments>),
     Denoise(denoise::Arguments),
+    Restore(restore::Arguments),
     Evaluate(evaluate::Arguments),
     Compare(compare::Arguments),
     Inspect(inspect::Arguments),
@@ -91,6 +94,7 @@ impl Command {
             Self::Demo(arguments) => demo::run(arguments),
             Self::Train(arguments) => train::run(arguments),
             Self::Denoise(arguments) => denoise::run(arguments),
+            Self::Restore(arguments) => restore::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
             Self::Compare(arguments) => compare::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),

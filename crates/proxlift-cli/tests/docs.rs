@@ -37,7 +37,12 @@ fn documented_flags_exist() {
     }
     let pages =
         ["README.md", "docs/log.md", "docs/performance.md", "docs/quality.md", "docs/reproduction.md"];
-    let pages = pages.into_iter().chain(["docs/training.md", "docs/extending.md", "peers/README.md"]);
+    let pages = pages.into_iter().chain([
+        "docs/training.md",
+        "docs/extending.md",
+        "docs/restoration.md",
+        "peers/README.md",
+    ]);
     let mut helps = BTreeMap::new();
     let mut flags = 0;
     for page in pages {

@@ -5,7 +5,7 @@
 //! All is drawn from the given seed, so that a failure can be seen twice.
 
 use crate::field::{Field, Grid};
-use crate::operator::{Filters, LinearOperator};
+use crate::operator::{Filters, LinearOperator, Resolvent};
 use crate::real::{dot, norm_squared, sum2};
 use crate::{Real, engine::Engine, prox::Prox};
 use rand_distr::{Distribution, StandardNormal};
@@ -28,6 +28,18 @@ pub fn adjoint_mismatch<T: Real>(op: &(impl LinearOperator<T> + ?Sized), seed: u
     let scale =
         (norm_squared(&lx) * norm_squared(&y)).sqrt().max((norm_squared(&ly) * norm_squared(&x)).sqrt());
     relative((dot(&lx, &y) - dot(&x, &ly)).abs(), scale)
+}
+
+/// `||(I + tau A* A) x - b|| / ||b||` for random `b` and `x = (I + tau A* A)^-1 b` as the operator has it.
+pub fn resolvent_mismatch<T: Real>(op: &(impl Resolvent<T> + ?Sized), tau: T, seed: u64) -> f64 {
+    let b = random_field::<T>(op.domain_len(), seed);
+    let (mut x, mut back) = (vec![T::zero(); b.len()], vec![T::nan(); b.len()]);
+    let mut between = vec![T::nan(); op.range_len()];
+    op.resolve(tau, &b, &mut x);
+    op.apply(&x, &mut between);
+    op.adjoint(&between, &mut back);
+    back.iter_mut().zip(&x).for_each(|(back, &x)| *back = x + tau * *back);
+    relative(distance(&back, &b), norm_squared(&b).sqrt())
 }
 
 /// An engine's convolution on a batch, `lift` and `residual` at `z = 0`, as the operator that the laws take.

@@ -83,6 +83,7 @@ pub mod operator;
 pub mod prox;
 pub mod random;
 pub mod real;
+pub mod restoration;
 pub mod solver;
 pub mod storage;
 pub mod training;

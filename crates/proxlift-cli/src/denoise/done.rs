@@ -1,6 +1,6 @@
 //! A picture that is done, and what is said about it.
 
-use super::before_after::BeforeAfter;
+use crate::before_after::BeforeAfter;
 use proxlift::denoiser::Noise;
 use serde_json::Value;
 

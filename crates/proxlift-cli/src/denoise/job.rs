@@ -1,8 +1,8 @@
 //! The work on one picture, or on the pages of one file, and on many of them.
 
-use super::before_after::{self, BeforeAfter};
 use super::done::Done;
 use super::{Arguments, report, report::Row};
+use crate::before_after::{self, BeforeAfter};
 use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard};
 use crate::workers::side_by_side;

@@ -35,6 +35,12 @@ impl Symmetry {
         Self { transpose, flip_rows, flip_columns }
     }
 
+    /// The one that turns an image back.
+    pub fn inverse(self) -> Self {
+        let Self { transpose, flip_rows, flip_columns } = self;
+        if transpose { Self { transpose, flip_rows: flip_columns, flip_columns: flip_rows } } else { self }
+    }
+
     /// Writes the symmetric copy of a rectangle into `out`, whose rows have `width` values. The rectangle starts at
     /// `source[0]`, its rows are `stride` apart; its size follows from `out`.
     pub fn copy<T: Copy>(self, source: &[T], stride: usize, out: &mut [T], width: usize) {

@@ -3,17 +3,30 @@
 //! A field is a slice of planes, `[c][y][x]`: all pixels of the first channel (or feature) row by row, then the
 //! second. Operators write into buffers that the caller lends.
 
+mod blur;
 mod convolution;
 mod differences;
+mod downsampling;
 mod filters;
+mod fourier;
+mod made;
+mod mask;
 mod norm;
+mod resolvent;
 mod symbol;
+mod window;
 
+pub use blur::Blur;
 pub use convolution::Convolution;
 pub use differences::FiniteDifferences;
+pub use downsampling::Downsampling;
 pub use filters::Filters;
+pub use made::{Composed, Functions, Stacked};
+pub use mask::Mask;
 pub use norm::{NormInfo, NormParams, NormStop, PowerState, spectral_norm};
+pub use resolvent::{ConjugateGradients, Nothing, Resolvent};
 pub use symbol::{SymbolNorm, convolution_norm_bound};
+pub use window::{Mirror, Window};
 
 use crate::Real;
 

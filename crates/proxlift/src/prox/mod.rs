@@ -10,11 +10,15 @@
 //! the same number of pixels each; a penalty with one threshold takes any field, one with `J` thresholds takes
 //! threshold `j` for plane `j`. [`crate::laws`] checks them.
 
+mod absolute_distance;
 mod box_clip;
 mod group;
 mod group_l2;
 mod identity;
+mod joined;
+mod kullback_leibler;
 mod l2_ball;
+mod least_squares;
 mod piecewise_gradient;
 mod piecewise_linear;
 mod place;
@@ -23,12 +27,17 @@ pub(crate) mod sigmoid;
 mod simplex;
 mod soft_threshold;
 mod softmax;
+mod squared_distance;
 mod threshold;
 
+pub use absolute_distance::AbsoluteDistance;
 pub use box_clip::BoxClip;
 pub use group_l2::GroupL2;
 pub use identity::Identity;
+pub use joined::Joined;
+pub use kullback_leibler::KullbackLeibler;
 pub use l2_ball::L2Ball;
+pub use least_squares::LeastSquares;
 pub use piecewise_gradient::PiecewiseGradient;
 pub use piecewise_linear::PiecewiseLinear;
 pub use relu::Relu;
@@ -36,6 +45,7 @@ pub use sigmoid::Sigmoid;
 pub use simplex::Simplex;
 pub use soft_threshold::SoftThreshold;
 pub use softmax::Softmax;
+pub use squared_distance::SquaredDistance;
 
 use crate::real::{dot, norm_squared, sum2, sum3};
 use crate::{Real, Result};

@@ -6,7 +6,7 @@ use proxlift::image::io::{Depth, Raster};
 
 /// The side of what is shown of a picture, and how many pictures are shown.
 const SIDE: usize = 384;
-pub(super) const MOST: usize = 12;
+pub const MOST: usize = 12;
 /// Between pictures, and the height of the words above them.
 const GAP: usize = 8;
 const WORDS: f32 = 14.0;
@@ -16,7 +16,7 @@ const DARK: f32 = 0.2;
 const BEYOND: f64 = 0.002;
 
 /// The middle of a picture before and after.
-pub(super) struct BeforeAfter {
+pub struct BeforeAfter {
     before: Image,
     after: Option<Image>,
 }
@@ -24,6 +24,16 @@ pub(super) struct BeforeAfter {
 impl BeforeAfter {
     pub fn new(noisy: &Raster) -> Self {
         Self { before: middle(noisy), after: None }
+    }
+
+    /// Of two pictures, of which the one before may be smaller by a whole factor: its pixels are shown as squares.
+    pub fn of(before: &Image, after: &Image) -> proxlift::Result<Self> {
+        let (factor, (channels, height, width)) = (after.width() / before.width(), after.shape());
+        let row = |c: usize, y: usize| &before.plane(c)[y / factor * before.width()..][..before.width()];
+        let rows = (0..channels).flat_map(|c| (0..height).map(move |y| (c, y)));
+        let data = rows.flat_map(|(c, y)| (0..width).map(move |x| row(c, y)[x / factor])).collect();
+        let large = Image::new(channels, height, width, data)?;
+        Ok(Self { before: large.centre(SIDE), after: Some(after.centre(SIDE)) })
     }
 
     /// `white` is what the value 1 of the original has become.
@@ -45,7 +55,7 @@ fn middle(raster: &Raster) -> Image {
 }
 
 /// All pictures, one below the other.
-pub(super) fn sheet(pictures: &[BeforeAfter]) -> proxlift::Result<Image> {
+pub fn sheet(pictures: &[BeforeAfter]) -> proxlift::Result<Image> {
     let rows: Vec<[Image; 2]> = pictures.iter().filter_map(shown).collect();
     let widest = rows.iter().map(|row| row[0].width()).max().unwrap_or(1);
     let heights: usize = rows.iter().map(|row| row[0].height() + GAP).sum();

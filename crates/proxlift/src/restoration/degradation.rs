@@ -1,0 +1,157 @@
+//! What was done to a picture, as an operator.
+
+use super::Kernel;
+use crate::image::{Channels, Image};
+use crate::named::named;
+use crate::operator::{
+    Blur, Composed, ConjugateGradients, Downsampling, LinearOperator, Mask, Mirror, Resolvent, Window,
+};
+use crate::{Result, memory};
+use std::sync::Arc;
+
+/// What was done to a picture.
+#[derive(Clone, Debug)]
+pub enum Degradation {
+    /// It was blurred.
+    Blur(Kernel),
+    /// Pixels are missing: those where the mask, row by row, is false.
+    Missing {
+        /// Which pixels are known.
+        known: Vec<bool>,
+        /// Rows and columns.
+        size: (usize, usize),
+    },
+    /// It was blurred, and every `factor`-th pixel of every `factor`-th row was kept.
+    Small {
+        /// Whole and at least 2.
+        factor: usize,
+        /// The blur; [`Kernel::cubic`] is that of most programs.
+        kernel: Kernel,
+    },
+    /// Each pixel has one colour, in the order of four letters such as `rggb`.
+    Mosaic(String),
+}
+
+named! {
+    /// What is beyond the edges of a blurred picture.
+    pub enum Border ("border") {
+        /// The other edge.
+        Circular = "circular",
+        /// The mirror image.
+        Mirrored = "mirrored",
+        /// Nobody knows: the scene goes on, and is estimated too.
+        Unknown = "unknown",
+    }
+}
+
+/// A residual of conjugate gradients that no eye will see.
+const TOLERANCE: f64 = 1e-4;
+
+/// An operator for pictures, shared.
+pub(super) type Shared = Arc<dyn Resolvent<f32> + Send + Sync>;
+
+/// The picture and what is estimated around it.
+#[derive(Clone)]
+pub(super) struct Forward {
+    pub operator: Shared,
+    pub channels: usize,
+    /// Rows and columns of what is estimated.
+    pub scene: (usize, usize),
+    /// Pixels around the picture that are estimated too.
+    pub around: usize,
+}
+
+impl Degradation {
+    /// The kernel, where there is one.
+    fn kernel(&self) -> Option<&Kernel> {
+        match self {
+            Self::Blur(kernel) | Self::Small { kernel, .. } => Some(kernel),
+            Self::Missing { .. } | Self::Mosaic(_) => None,
+        }
+    }
+
+    /// How many times as many rows and columns the restored picture has.
+    pub fn factor(&self) -> usize {
+        if let Self::Small { factor, .. } = self { *factor } else { 1 }
+    }
+
+    /// Whether some pixels were not seen at all.
+    pub(super) fn leaves_gaps(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Mosaic(_))
+    }
+
+    /// The operator for a picture like `seen`. Fails where the two do not fit.
+    pub(super) fn forward(&self, seen: &Image, border: Border) -> Result<Forward> {
+        let (channels, height, width) = seen.shape();
+        let size = (self.factor() * height, self.factor() * width);
+        let plain = |operator: Shared| Forward { operator, channels, scene: size, around: 0 };
+        match self {
+            Self::Missing { known, size: (rows, columns) } => {
+                refuse!((*rows, *columns) != size || known.len() != rows * columns =>
+                    "the mask has {columns} x {rows} pixels, but the picture has {width} x {height}");
+                Ok(plain(Arc::new(Mask::new(known.repeat(channels))?)))
+            }
+            Self::Mosaic(pattern) => {
+                refuse!(seen.kind() != Channels::Rgb => "a mosaic is that of a colour picture");
+                Ok(plain(Arc::new(Mask::mosaic(pattern, size)?)))
+            }
+            Self::Blur(_) | Self::Small { .. } => self.blurred(channels, size, border),
+        }
+    }
+
+    fn blurred(&self, channels: usize, size: (usize, usize), border: Border) -> Result<Forward> {
+        let (Some(kernel), factor) = (self.kernel(), self.factor()) else {
+            return Err(invalid!("there is no kernel"));
+        };
+        let (rows, columns) = kernel.size();
+        refuse!(rows > size.0 || columns > size.1 =>
+            "the kernel has {columns} x {rows} pixels, more than the picture with its {} x {}", size.1, size.0);
+        let circular = |size| -> Result<Shared> {
+            Ok(if factor == 1 {
+                Arc::new(Blur::new(kernel.weights(), kernel.size(), channels, size)?)
+            } else {
+                Arc::new(Downsampling::new(factor, kernel.weights(), kernel.size(), channels, size)?)
+            })
+        };
+        if border == Border::Circular {
+            return Ok(Forward { operator: circular(size)?, channels, scene: size, around: 0 });
+        }
+        // What the kernel reaches, a whole number of small pixels.
+        let reach = kernel.radius().div_ceil(factor);
+        let around = reach * factor;
+        let window = Window::new(channels, (size.0 / factor, size.1 / factor), reach)?;
+        let scene = (size.0 + 2 * around, size.1 + 2 * around);
+        let whole = circular(scene)?;
+        let seen = Composed::new::<f32>(window, whole.clone())?;
+        if border == Border::Unknown {
+            let mut solver = ConjugateGradients::new::<f32>(seen).near::<f32, _>(whole);
+            solver.tolerance = TOLERANCE;
+            return Ok(Forward { operator: Arc::new(solver), channels, scene, around });
+        }
+        let mirrored = Composed::new::<f32>(seen, Mirror::new(channels, size, around)?)?;
+        let mut solver = ConjugateGradients::new::<f32>(mirrored).near::<f32, _>(circular(size)?);
+        solver.tolerance = TOLERANCE;
+        Ok(Forward { operator: Arc::new(solver), channels, scene: size, around: 0 })
+    }
+}
+
+impl Forward {
+    /// The estimate within the edges of the picture.
+    pub fn picture(&self, scene: Vec<f32>) -> Result<Image> {
+        let whole = Image::new(self.channels, self.scene.0, self.scene.1, scene)?;
+        let inside = |side: usize| self.around..side - self.around;
+        Ok(if self.around == 0 { whole } else { whole.crop(inside(self.scene.0), inside(self.scene.1)) })
+    }
+
+    /// A picture as large as the restored one, with its mirror image around it: the scene to begin with.
+    pub fn begin(&self, picture: &Image) -> Vec<f32> {
+        picture.mirrored((self.around, self.around), (self.around, self.around)).data().to_vec()
+    }
+
+    /// `A x`.
+    pub fn apply(&self, x: &[f32]) -> Vec<f32> {
+        let mut y = memory::zeros(self.operator.range_len());
+        self.operator.apply(x, &mut y);
+        y
+    }
+}

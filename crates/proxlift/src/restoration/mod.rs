@@ -1,0 +1,282 @@
+//! Deblur, fill in, enlarge, demosaic: a degraded picture in, the picture as it was out.
+//!
+//! What was seen is `y = A x` with noise; `A` is a [`Degradation`]. The estimate is found by splitting: one step fits the data,
+//! the other makes a picture of it.
+//!
+//! ```
+//! use proxlift::dataset::synthetic::dead_leaves;
+//! use proxlift::evaluation::{Peak, psnr};
+//! use proxlift::image::{Channels, noise::add_gaussian};
+//! use proxlift::restoration::{Border, Degradation, Kernel, Restorer};
+//!
+//! let clean = dead_leaves(1, 0, 64, 64, Channels::Grey)?;
+//! let blur = Restorer::new(Degradation::Blur(Kernel::gaussian(1.2)?)).border(Border::Circular);
+//! let seen = add_gaussian(&blur.degrade(&clean)?, 0.02, 1, 0)?;
+//! let restored = blur.sigma(0.02).restore(&seen)?;
+//! assert!(psnr(&clean, &restored.image, Peak::ONE)? > psnr(&clean, &seen, Peak::ONE)? + 1.0);
+//! # Ok::<(), proxlift::Error>(())
+//! ```
+
+mod data;
+mod degradation;
+mod kernel;
+mod npy;
+mod plug_and_play;
+mod start;
+mod variational;
+
+pub use data::Likelihood;
+pub use degradation::{Border, Degradation};
+pub use kernel::Kernel;
+pub use plug_and_play::Schedule;
+
+use crate::denoiser::estimate_pixels;
+use crate::image::{Image, noise::check_sigma_below_white};
+use crate::model::BuiltIn;
+use crate::noise::NoiseKind;
+use crate::solver::{Ended, Iterate, Until};
+use crate::{Denoiser, Error, Result, memory};
+use data::DataTerm;
+use degradation::Forward;
+use std::ops::ControlFlow;
+use variational::Variation;
+
+/// What pictures are like.
+#[derive(Clone)]
+pub enum Prior {
+    /// What this denoiser leaves as it is: plug-and-play.
+    Denoiser(Box<Denoiser>),
+    /// Small total variation: a convex problem, solved to its optimum.
+    TotalVariation,
+}
+
+impl From<Denoiser> for Prior {
+    fn from(denoiser: Denoiser) -> Self {
+        Self::Denoiser(Box::new(denoiser))
+    }
+}
+
+/// Below this level, the rounding to 8 bits is all the noise that there is.
+const LEAST_SIGMA: f64 = 0.5 / 255.0;
+
+/// Bytes that a sample of the scene takes: the picture, its copies in the iteration, and two spectra in double precision.
+const BYTES: u64 = 96;
+
+/// Told of every iteration; ends the work if it breaks.
+pub type Progress<'a> = dyn FnMut(&Step) -> ControlFlow<()> + 'a;
+
+/// An iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// How many are done.
+    pub done: usize,
+    /// Of how many, at most.
+    pub of: usize,
+    /// How far it moved the estimate, relative to its norm.
+    pub residual: f64,
+}
+
+/// A restored picture, and how it was found.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The estimate, not clipped.
+    pub image: Image,
+    /// The noise level that it was restored for, where white is 1.
+    pub sigma: f64,
+    /// How far each iteration moved the estimate, relative to its norm.
+    pub residuals: Vec<f64>,
+    /// `-log p(y | x)`, up to a constant: for Gaussian noise `||A x - y||^2 / (2 sigma^2)`, about half the number of values.
+    pub misfit: f64,
+    /// What was minimised, where that is a function: the misfit and the penalty.
+    pub objective: Option<f64>,
+    /// Whether the iteration came to rest: the optimum, within the tolerance, or a schedule whose last iterations moved the
+    /// estimate less and less.
+    pub settled: bool,
+}
+
+/// Restores pictures: what was done to them, what noise they have, and what pictures are like.
+#[derive(Clone)]
+pub struct Restorer {
+    degradation: Degradation,
+    border: Border,
+    likelihood: Likelihood,
+    prior: Prior,
+    schedule: Option<Schedule>,
+    until: Until,
+}
+
+impl Restorer {
+    /// With the denoiser `best` as the prior, unknown borders, and white noise whose level is estimated.
+    pub fn new(degradation: Degradation) -> Self {
+        Self {
+            degradation,
+            border: Border::Unknown,
+            likelihood: Likelihood::Gaussian { sigma: None },
+            prior: Denoiser::from(BuiltIn::Best).into(),
+            schedule: None,
+            until: Until { tolerance: 1e-5, most: 500 },
+        }
+    }
+
+    /// What is beyond the edges of a blurred picture.
+    #[must_use]
+    pub fn border(self, border: Border) -> Self {
+        Self { border, ..self }
+    }
+
+    /// White noise of this standard deviation, where white is 1.
+    #[must_use]
+    pub fn sigma(self, sigma: f64) -> Self {
+        self.likelihood(Likelihood::Gaussian { sigma: Some(sigma) })
+    }
+
+    /// The noise.
+    #[must_use]
+    pub fn likelihood(self, likelihood: Likelihood) -> Self {
+        Self { likelihood, ..self }
+    }
+
+    /// What pictures are like.
+    #[must_use]
+    pub fn prior(self, prior: impl Into<Prior>) -> Self {
+        Self { prior: prior.into(), ..self }
+    }
+
+    /// Another schedule of plug-and-play than the one that follows from the noise level.
+    #[must_use]
+    pub fn schedule(self, schedule: Schedule) -> Self {
+        Self { schedule: Some(schedule), ..self }
+    }
+
+    /// When total variation stops.
+    #[must_use]
+    pub fn until(self, until: Until) -> Self {
+        Self { until, ..self }
+    }
+
+    /// `A x`: what becomes of a picture, without noise. Mirrored beyond the edges where the border is unknown.
+    pub fn degrade(&self, clean: &Image) -> Result<Image> {
+        let factor = self.degradation.factor();
+        let (channels, height, width) = clean.shape();
+        refuse!(height % factor != 0 || width % factor != 0 =>
+            "the factor {factor} does not divide the {width} x {height} pixels of the picture");
+        let seen = Image::zeros(channels, height / factor, width / factor)?;
+        let forward = self.degradation.forward(&seen, self.border)?;
+        Image::new(channels, height / factor, width / factor, forward.apply(&forward.begin(clean)))
+    }
+
+    /// Restores a picture in memory.
+    /// Fails when it does not fit the degradation, a setting is out of range, or a value is not finite.
+    pub fn restore(&self, seen: &Image) -> Result<Restored> {
+        self.restore_watched(seen, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same; `progress` may end it.
+    pub fn restore_watched(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
+        seen.check_finite()?;
+        let samples = seen.data().len() as u64 * (self.degradation.factor() as u64).pow(2);
+        memory::check("the restoration of the whole picture", samples.saturating_mul(BYTES))?;
+        memory::or_error(|| self.solve(seen, progress))
+    }
+
+    fn solve(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
+        let forward = self.degradation.forward(seen, self.border)?;
+        let start = start::start(seen, &self.degradation, &forward)?;
+        let mut x = forward.begin(&start);
+        let y = self.seen(seen, &forward);
+        let (sigma, data) = match self.likelihood {
+            Likelihood::Gaussian { sigma } => {
+                let sigma = self.level(sigma, seen)?;
+                (sigma, DataTerm::gaussian(&forward, y.clone(), sigma)?)
+            }
+            Likelihood::Poisson { gain } => {
+                let mean = y.iter().map(|y| f64::from(*y)).sum::<f64>() / y.len() as f64;
+                let data = DataTerm::poisson(&forward, y.clone(), gain)?;
+                ((gain * mean.max(gain)).sqrt().max(LEAST_SIGMA), data)
+            }
+        };
+        let (mut residuals, mut objective) = (Vec::new(), None);
+        let settled = match &self.prior {
+            Prior::Denoiser(denoiser) => {
+                let schedule = self.schedule.unwrap_or_else(|| self.usual_schedule(sigma));
+                let mut watch = |i: &Iterate<'_, f32>| {
+                    progress(&Step { done: i.iteration, of: schedule.steps, residual: i.residual })
+                };
+                residuals = plug_and_play::run(&data, denoiser, &forward, &schedule, &mut x, &mut watch)?;
+                let contracts = contracts(&residuals);
+                if !contracts {
+                    tracing::warn!(
+                        "the last iterations did not move the estimate less and less: it may not be a fixed point"
+                    );
+                }
+                contracts
+            }
+            Prior::TotalVariation => {
+                // Of f scaled by sigma^2 for Gaussian noise, and of f itself for counts.
+                let per_sigma = variational::weight_per_sigma(seen.kind());
+                let (scale, unit) = match self.likelihood {
+                    Likelihood::Gaussian { .. } => (sigma, sigma.powi(-2)),
+                    Likelihood::Poisson { .. } => (1.0 / sigma, 1.0),
+                };
+                let variation = Variation::new(&forward, per_sigma * scale)?;
+                let mut watch = |i: &Iterate<'_, f32>| {
+                    residuals.push(i.residual);
+                    progress(&Step { done: i.iteration, of: self.until.most, residual: i.residual })
+                };
+                let parts = (&data, &y[..], self.likelihood);
+                let course = variation.solve(parts, &forward, &mut x, &self.until, &mut watch)?;
+                objective = Some(data.value(&x) + unit * variation.value(&x));
+                course.ended == Ended::Settled
+            }
+        };
+        let misfit = data.value(&x);
+        Ok(Restored { image: forward.picture(x)?, sigma, residuals, misfit, objective, settled })
+    }
+
+    /// What was seen, with zeros where nothing was.
+    fn seen(&self, seen: &Image, forward: &Forward) -> Vec<f32> {
+        let y = seen.data().to_vec();
+        if self.degradation.leaves_gaps() { forward.apply(&y) } else { y }
+    }
+
+    /// The noise level. Gaps hide it: there, none is assumed unless it is given.
+    fn level(&self, given: Option<f64>, seen: &Image) -> Result<f64> {
+        let sigma = match given {
+            Some(sigma) => {
+                check_sigma_below_white(sigma)?;
+                sigma
+            }
+            None if self.degradation.leaves_gaps() => 0.0,
+            None => estimate_pixels(seen, Some(NoiseKind::Gaussian)).sigma,
+        };
+        Ok(sigma.max(LEAST_SIGMA))
+    }
+
+    /// From a level at which a picture is little more than its outlines to that of the noise, in a few iterations; in more where
+    /// pixels have to be found that were not seen.
+    fn usual_schedule(&self, sigma: f64) -> Schedule {
+        let (steps, last, lambda) = match &self.degradation {
+            Degradation::Blur(_) => (8, sigma, 0.23),
+            Degradation::Missing { .. } | Degradation::Mosaic(_) => (20, sigma.max(2.0 / 255.0), 0.23),
+            Degradation::Small { factor, .. } => (12, sigma.max(*factor as f64 / 255.0), 0.23),
+        };
+        Schedule { steps, first: 49.0 / 255.0, last, lambda }
+    }
+}
+
+/// Whether the last three changes were less and less, in the mean.
+fn contracts(residuals: &[f64]) -> bool {
+    match residuals {
+        [.., a, _, _, b] => b < a,
+        _ => true,
+    }
+}
+
+impl std::str::FromStr for Prior {
+    type Err = Error;
+
+    /// `tv`, or a denoiser by the name or file of its model.
+    fn from_str(name: &str) -> Result<Self> {
+        if name == "tv" { Ok(Self::TotalVariation) } else { Ok(Denoiser::open(name)?.into()) }
+    }
+}

@@ -1,0 +1,160 @@
+//! Restored pictures are nearer to the originals, borders leave no trace, and what cannot be is told.
+
+use proxlift::dataset::synthetic::dead_leaves;
+use proxlift::evaluation::{Peak, psnr};
+use proxlift::image::{Channels, Image, noise::add_gaussian};
+use proxlift::model::BuiltIn;
+use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restorer, Schedule};
+use proxlift::{Denoiser, Result};
+use rand_distr::{Distribution, Poisson};
+
+fn scene(side: usize, channels: Channels) -> Image {
+    dead_leaves(5, 0, side, side, channels).unwrap()
+}
+
+fn small() -> Denoiser {
+    Denoiser::from(BuiltIn::Small)
+}
+
+fn score(clean: &Image, estimate: &Image) -> f64 {
+    psnr(clean, estimate, Peak::ONE).unwrap()
+}
+
+#[test]
+fn blurs_are_undone_by_both_priors() {
+    let clean = scene(72, Channels::Rgb);
+    for border in [Border::Circular, Border::Mirrored] {
+        let kernel: Kernel = "motion:7,30".parse().unwrap();
+        let blur = Restorer::new(Degradation::Blur(kernel)).border(border).sigma(0.01);
+        let seen = add_gaussian(&blur.degrade(&clean).unwrap(), 0.01, 1, 0).unwrap();
+        let plugged = blur.clone().prior(small()).restore(&seen).unwrap();
+        let convex = blur.prior(Prior::TotalVariation).restore(&seen).unwrap();
+        let before = score(&clean, &seen);
+        assert!(
+            score(&clean, &plugged.image) > before + 2.0,
+            "{border} {before} {}",
+            score(&clean, &plugged.image)
+        );
+        assert!(
+            score(&clean, &convex.image) > before + 1.5,
+            "{border} {before} {}",
+            score(&clean, &convex.image)
+        );
+        // The data are fitted to about the level of the noise.
+        let values = 0.5 * seen.data().len() as f64;
+        assert!((0.3..1.5).contains(&(plugged.misfit / values)), "{}", plugged.misfit / values);
+        assert!(convex.objective.unwrap() > convex.misfit && plugged.objective.is_none());
+        assert!(plugged.settled && plugged.residuals.len() == 8);
+    }
+}
+
+/// What a camera sees: the middle of a larger scene that was blurred, so that nothing is known beyond the edges.
+#[test]
+fn unknown_borders_do_not_ring() {
+    let (side, around) = (72, 20);
+    let whole = scene(side + 2 * around, Channels::Grey);
+    let kernel = Kernel::square(9).unwrap();
+    let blur = Restorer::new(Degradation::Blur(kernel)).sigma(0.01).prior(small());
+    let blurred = blur.clone().border(Border::Circular).degrade(&whole).unwrap();
+    let inside = |image: &Image| image.crop(around..around + side, around..around + side);
+    let (clean, seen) = (inside(&whole), add_gaussian(&inside(&blurred), 0.01, 1, 0).unwrap());
+    let restored = |border| blur.clone().border(border).restore(&seen).unwrap().image;
+    let wrong = score(&clean, &restored(Border::Circular));
+    let (unknown, mirrored) =
+        (score(&clean, &restored(Border::Unknown)), score(&clean, &restored(Border::Mirrored)));
+    assert!(unknown > wrong + 2.0 && mirrored > wrong + 1.0, "{wrong} {unknown} {mirrored}");
+    // Near the edges it is nearly as good as in the middle.
+    let middle = |image: &Image| image.centre(side - 24);
+    let inner = score(&middle(&clean), &middle(&restored(Border::Unknown)));
+    assert!(unknown > inner - 2.0, "{unknown} {inner}");
+}
+
+#[test]
+fn counts_are_restored() {
+    let (clean, gain) = (scene(64, Channels::Grey), 0.01);
+    let blur = Restorer::new(Degradation::Blur(Kernel::gaussian(1.0).unwrap())).border(Border::Circular);
+    let mut seen = blur.degrade(&clean).unwrap();
+    let mut random = proxlift::random::seeded(3);
+    for v in seen.data_mut() {
+        let mean = f64::from(*v).max(1e-6) / gain;
+        *v = (gain * Poisson::new(mean).unwrap().sample(&mut random)) as f32;
+    }
+    let counts = blur.likelihood(Likelihood::Poisson { gain });
+    let before = score(&clean, &seen);
+    for prior in [Prior::from(small()), Prior::TotalVariation] {
+        let restored = counts.clone().prior(prior).restore(&seen).unwrap();
+        let after = score(&clean, &restored.image);
+        assert!(after > before + 3.0, "{before} {after}");
+        // Half the number of values, as the divergence of counts from their means is.
+        let share = restored.misfit / (0.5 * seen.data().len() as f64);
+        assert!((0.5..1.5).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn gaps_are_filled_and_small_pictures_enlarged() {
+    let clean = scene(72, Channels::Rgb);
+    let known: Vec<bool> = (0..72 * 72).map(|i| i * 7 % 10 < 3).collect();
+    let tasks = [
+        (Degradation::Missing { known, size: (72, 72) }, 22.0),
+        (Degradation::Mosaic("gbrg".into()), 27.0),
+        (Degradation::Small { factor: 3, kernel: Kernel::cubic(3) }, 18.0),
+    ];
+    for (degradation, least) in tasks {
+        let restorer = Restorer::new(degradation.clone()).border(Border::Mirrored).sigma(0.0).prior(small());
+        let seen = restorer.degrade(&clean).unwrap();
+        let restored = restorer.restore(&seen).unwrap().image;
+        assert_eq!(restored.shape(), clean.shape());
+        assert!(score(&clean, &restored) > least, "{degradation:?}: {}", score(&clean, &restored));
+    }
+}
+
+#[test]
+fn kernels_are_what_they_say() {
+    let told = |words: &str| words.parse::<Kernel>().unwrap_err().to_string();
+    assert!(told("gaussian:-1").contains("above 0") && told("box:x").contains("whole"));
+    assert!(told("motion:5").contains("angle") && told("nothing.npy").contains("nothing.npy"));
+    let refused = |weights: Vec<f64>| Kernel::new(1, weights.len(), weights).unwrap_err().to_string();
+    assert!(refused(vec![]).contains("empty") && refused(vec![0.0; 3]).contains("zero"));
+    assert!(refused(vec![1.0, f64::NAN]).contains("finite") && refused(vec![1.0, -0.1]).contains("negative"));
+    // Counter-clockwise: a line at 45 degrees rises to the right.
+    let line = Kernel::motion(5.0, 45.0).unwrap();
+    let (rows, columns) = line.size();
+    let at = |y: usize, x: usize| line.weights()[y * columns + x];
+    assert!(at(rows / 2 - 1, columns / 2 + 1) > 0.1 && at(rows / 2 + 1, columns / 2 + 1) < 1e-9);
+    assert!((line.weights().iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    // A picture without details stays what it is when it becomes smaller.
+    let grey = Image::new(1, 24, 24, vec![0.25; 24 * 24]).unwrap();
+    let third = Restorer::new(Degradation::Small { factor: 3, kernel: Kernel::cubic(3) });
+    assert!(third.degrade(&grey).unwrap().data().iter().all(|v| (v - 0.25).abs() < 1e-6));
+    // And a slope stays where it is: small pixels lie in the middle of those that they are made of.
+    let slope = Image::new(1, 24, 24, (0..576).map(|i| (i % 24) as f32 / 24.0).collect()).unwrap();
+    let seen = third.degrade(&slope).unwrap();
+    assert!((3..5).all(|x| (seen.data()[4 * 8 + x] - (3 * x + 1) as f32 / 24.0).abs() < 1e-3));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let picture = scene(24, Channels::Grey);
+    let told = |result: Result<proxlift::restoration::Restored>| result.unwrap_err().to_string();
+    let blur = Restorer::new(Degradation::Blur(Kernel::square(25).unwrap())).prior(Prior::TotalVariation);
+    assert!(told(blur.restore(&picture)).contains("more than the picture"));
+    let blur = Restorer::new(Degradation::Blur(Kernel::square(3).unwrap()));
+    let none = Schedule { steps: 0, first: 0.2, last: 0.1, lambda: 0.2 };
+    assert!(told(blur.clone().schedule(none).restore(&picture)).contains("schedule"));
+    assert!(told(blur.clone().sigma(-1.0).restore(&picture)).contains("-1"));
+    assert!(told(blur.likelihood(Likelihood::Poisson { gain: 0.0 }).restore(&picture)).contains("gain"));
+    let mask = Degradation::Missing { known: vec![true; 9], size: (3, 3) };
+    assert!(told(Restorer::new(mask).restore(&picture)).contains("3 x 3"));
+    assert!(told(Restorer::new(Degradation::Mosaic("rggb".into())).restore(&picture)).contains("colour"));
+    let third = Restorer::new(Degradation::Small { factor: 5, kernel: Kernel::cubic(5) });
+    assert!(third.degrade(&picture).unwrap_err().to_string().contains("does not divide"));
+}
+
+#[test]
+fn levels_fall_by_the_same_factor() {
+    let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2 }.levels();
+    assert!(levels.windows(2).all(|pair| (pair[1] / pair[0] - 0.5).abs() < 1e-12), "{levels:?}");
+    let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2 }.levels();
+    assert!(noisy.iter().all(|level| (level - 0.3).abs() < 1e-12));
+}
