@@ -100,7 +100,7 @@ fn every_model_is_for_its_pictures_and_knows_its_noise() {
         assert_eq!(BuiltIn::named(built_in.name()), Some(built_in));
         for channels in [Channels::Grey, Channels::Rgb] {
             let model = built_in.model(channels);
-            assert_eq!(model.network.architecture().channels, channels.count());
+            assert_eq!(model.network.architecture().colours(), channels.count());
             assert!(model.sigma > 0.0, "{built_in:?} {channels:?}");
             assert_eq!(Model::from_bytes(built_in.bytes(channels)).unwrap(), *model);
         }
