@@ -56,7 +56,7 @@ impl Kernel {
 
     /// A line of `length` pixels at `angle` degrees, counter-clockwise from the horizontal.
     pub fn motion(length: f64, angle: f64) -> Result<Self> {
-        refuse!(!(length >= 1.0 && length <= LARGEST && angle.is_finite()) =>
+        refuse!(!((1.0..=LARGEST).contains(&length) && angle.is_finite()) =>
             "a motion of {length} pixels at {angle} degrees is none: give 1 to {LARGEST} pixels and any angle");
         const POINTS: usize = 64;
         let (radius, steps) = ((0.5 * length).ceil() as i64, POINTS * length.ceil() as usize);

@@ -66,8 +66,9 @@ fn filled(plane: &[f32], known: &[f32], (height, width): (usize, usize)) -> Vec<
     let at = |y: usize, x: usize| means[y.min(low - 1) * small + x.min(small - 1)];
     let between = |i: usize| {
         // Linear between the middles of the coarse pixels.
-        let near =
-            |p: usize| if p % 2 == 0 { (p / 2, (p / 2).saturating_sub(1)) } else { (p / 2, p / 2 + 1) };
+        let near = |p: usize| {
+            if p.is_multiple_of(2) { (p / 2, (p / 2).saturating_sub(1)) } else { (p / 2, p / 2 + 1) }
+        };
         let ((y, v), (x, u)) = (near(i / width), near(i % width));
         (9.0 * at(y, x) + 3.0 * at(v, x) + 3.0 * at(y, u) + at(v, u)) / 16.0
     };
