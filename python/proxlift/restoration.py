@@ -109,7 +109,7 @@ def restore(
         tau = level**2 / (weight * sigma**2)
         x = _solve(apply, adjoint, tau, z + tau * back, z)
         before, z = z, _denoised(x, float(level), prior)
-        residuals.append(float(np.linalg.norm(z - before) / max(np.linalg.norm(z), 1e-30)))
+        residuals.append(float(np.linalg.norm(z - before)) / max(float(np.linalg.norm(z)), 1e-30))
     settled = len(residuals) < 4 or residuals[-1] < residuals[-4]
     if not settled:
         warnings.warn("the last iterations did not move the estimate less and less", stacklevel=2)
@@ -140,7 +140,8 @@ def _of_physics(f: Callable[[Any], Any]) -> Map:
         planes = x.reshape((1,) * (4 - x.ndim) + x.shape)
         with torch.no_grad():
             image = f(torch.from_numpy(planes).float())
-        return image[0].double().cpu().numpy().reshape(image.shape[1:] if x.ndim == 3 else image.shape[-2:])
+        result: Floats = image[0].double().cpu().numpy()
+        return result.reshape(image.shape[1:] if x.ndim == 3 else image.shape[-2:])
 
     return on_arrays
 

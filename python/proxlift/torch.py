@@ -147,8 +147,8 @@ class Network(torch.nn.Module):
 
     def _synthesise(self, k: int, features: Tensor) -> Tensor:
         """The synthesis as a convolution with flipped filters, for which PyTorch has the faster kernels."""
-        own = self.synthesis is not None and k < len(self.memory)
-        filters = self.synthesis[k - 1] if own else self.theta[k]
+        own = self.synthesis if k < len(self.memory) else None
+        filters = self.theta[k] if own is None else own[k - 1]
         return F.conv2d(features, filters.flip(2, 3).transpose(0, 1), padding=filters.shape[-1] // 2)
 
     def _activate(self, k: int, v: Tensor, scale: Tensor | None) -> Tensor:
