@@ -148,7 +148,7 @@ def test_settings(settings: dict[str, Any]) -> None:
 
 def test_a_network_with_a_border_of_its_own() -> None:
     small = proxlift.Model.load("small")
-    for border in [0, 1, RADIUS]:
+    for border in [0, 2, RADIUS // 2 * 2]:
         check(picture(237, 211), (67, 71), 0.1, model=small.replace(border=border))
 
 
@@ -175,7 +175,8 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     result = lazy.denoise(noisy, 0.1, model="small")
     assert not seen
     result[:100, :100].compute()
-    assert {place[0][0] for place in seen} == {0, 128} == {place[1][0] for place in seen}, "more than the neighbours"
+    for axis in range(2):
+        assert {0, 128} <= {place[axis][0] for place in seen} <= {0, 128, 256, 384}, "more than what lies around"
 
 
 def test_a_model_file_is_read_at_once(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_what_is_wrong_is_refused_at_once(shape: tuple[int, ...], settings: dict
 
 def test_a_cluster(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-    own = proxlift.Model.load("small").replace(border=9)
+    own = proxlift.Model.load("small").replace(border=8)
     stack = picture(2, 237, 211, dtype=np.uint16)
     noisy = da.from_array(stack, chunks=(1, 101, 99))
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}

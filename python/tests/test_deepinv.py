@@ -199,7 +199,7 @@ def test_unfolded_training(backend, photographs):
     )  # fmt: skip
     filters = list(denoiser.parameters())
     settings = [p for p in method.parameters() if all(p is not q for q in filters)]
-    assert (len(settings), len(filters)) == (6, 6 * (backend == "torch"))
+    assert (len(settings), len(filters)) == (6, 8 * (backend == "torch"))
     groups = [{"params": settings, "lr": 3e-3}] + [{"params": filters, "lr": 1e-5}] * bool(filters)
     optimiser, losses = torch.optim.Adam(groups), []
     for _ in range(4):

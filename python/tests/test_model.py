@@ -19,9 +19,10 @@ from proxlift import Model
 def test_built_in_models(name, channels, tmp_path):
     model = Model.load(name, channels=channels)
     k, j, c, size = model.depth, model.features, model.channels, model.kernel
-    assert model.theta.shape == (k + 1, j, c, size, size) and model.tau.shape == (k - 1,)
+    planes = c * model.stride**2
+    assert model.theta.shape == (k + 1, j, planes, size, size) and model.tau.shape == (k - 1,)
     assert model.knots.shape[:2] == (k - 1, j) and model.slopes.shape[-1] == model.knots.shape[-1] + 1
-    assert c == channels and len(model.memory) == k and model.receptive_radius == 2 * k * (size // 2)
+    assert c == channels and len(model.memory) == k and model.receptive_radius == model.stride * (2 * k * (size // 2) + 1) - 1
     path = tmp_path / "model.safetensors"
     model.save(path)
     assert Model.load(path) == model == Model.from_bytes(path.read_bytes())

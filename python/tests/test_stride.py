@@ -35,7 +35,7 @@ def test_what_a_model_says():
     assert model.receptive_radius == 2 * 2 * DEPTH * (KERNEL // 2) + 1
     assert "stride 2" in repr(model)
     assert proxlift.Model.from_bytes(model.to_bytes()) == model
-    assert proxlift.Model.load("small").stride == 1
+    assert proxlift.Model.load("best").stride == 1
     with pytest.raises(ValueError, match="even"):
         model.replace(border=3)
 

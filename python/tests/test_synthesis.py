@@ -83,7 +83,7 @@ def test_gradients_of_the_energy_are_those_of_autograd():
     torch = pytest.importorskip("torch")
     from proxlift.torch import Network
 
-    model = untied(1).replace(border=0)
+    model = untied(1).replace(border=0, unrolling="dual-forward-backward")
     x = pictures(2, 1, 9, 8).astype(np.float64)
     z = x + np.random.default_rng(1).normal(0, 0.1, x.shape)
     energy = LiftedEnergy(model, z, x, mu=1e-4)

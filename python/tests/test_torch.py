@@ -197,7 +197,7 @@ def test_derivatives_of_the_module(channels):
         return torch.func.functional_call(network, named, (noisy.detach(), 0.1))
 
     parameters = tuple(value.detach().clone().requires_grad_() for value in network.parameters())
-    assert len(parameters) == 4
+    assert len(parameters) == 5
     assert torch.autograd.gradcheck(with_parameters, parameters, fast_mode=True)
 
 
@@ -223,7 +223,7 @@ def test_gradients_of_the_engine_are_those_of_the_module(name, channels, of, for
     # Where a feature is next to a knot, the slopes of single and double precision differ, in few places.
     for expected, found in zip(exact, by_engine, strict=True):
         assert (found - expected).norm() < 2e-3 * expected.norm()
-        assert (found - expected).abs().median() < 1e-5 * expected.abs().max()
+        assert (found - expected).abs().median() < 1e-4 * expected.abs().max()
 
 
 def test_the_engine_is_differentiable_once():
@@ -271,19 +271,19 @@ def test_a_model_comes_back_as_it_was():
 def test_nothing_is_projected_silently():
     network = Network.load("small")
     with torch.no_grad():
-        network.knots[0, 0] = torch.tensor([0.3, 0.1, 0.2])
-        network.slopes[1, 2] = torch.tensor([-0.5, 0.5, 1.5, 1.0])
+        network.knots[0, 0] = torch.tensor([0.3, 0.1, 0.2, 0.4])
+        network.slopes[1, 2] = torch.tensor([-0.5, 0.5, 1.5, 1.0, 0.2])
     with pytest.raises(ValueError, match=r"knots .* project_"):
         network.to_model()
     with torch.no_grad():
-        network.knots[0, 0] = torch.tensor([0.1, 0.2, 0.3])
+        network.knots[0, 0] = torch.tensor([0.1, 0.2, 0.3, 0.4])
     with pytest.raises(ValueError, match=r"slope .* project_"):
         network.to_model()
     with torch.no_grad():
-        network.knots[0, 0] = torch.tensor([-0.3, 0.2, 0.1])
+        network.knots[0, 0] = torch.tensor([-0.3, 0.2, 0.1, 0.4])
     model = network.project_().to_model()
-    assert model.knots[0, 0].tolist() == torch.tensor([0.0, 0.2, 0.2]).tolist()
-    assert model.slopes[1, 2].tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert model.knots[0, 0].tolist() == torch.tensor([0.0, 0.2, 0.2, 0.4]).tolist()
+    assert model.slopes[1, 2].tolist() == torch.tensor([0.0, 0.5, 1.0, 1.0, 0.2]).tolist()
 
 
 def test_state_copies_and_pickles():
@@ -295,8 +295,8 @@ def test_state_copies_and_pickles():
     again.load_state_dict(network.state_dict())
     for other in (again, copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
         assert torch.equal(other(noisy, 0.1), expected)
-    assert {name for name, _ in network.named_parameters()} == {"theta", "knots", "slopes"}
-    assert set(network.state_dict()) == {"theta", "knots", "slopes", "tau"}
+    assert {name for name, _ in network.named_parameters()} == {"theta", "synthesis", "knots", "slopes"}
+    assert set(network.state_dict()) == {"theta", "synthesis", "knots", "slopes", "tau"}
     assert "tau" in dict(Network.load("small", train_tau=True).named_parameters())
 
 

@@ -131,7 +131,7 @@ def test_callbacks_may_denoise_and_raise():
 
 def test_fine_tuning():
     tuned = proxlift.train(pictures(), **{"from": "small", "epochs": 1, "count": 16, "patch": 24, "progress": False})
-    assert tuned.model.depth == 4 and tuned.model.unrolling == "chambolle-pock-accelerated"
+    assert tuned.model.depth == 8 and tuned.model.unrolling == "chambolle-pock-accelerated"
 
 
 @pytest.mark.parametrize(
