@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,31 @@ def network(
         border=border,
         sigma=sigma,
     )
+
+
+def same_in_pytorch_and_onnx(model: proxlift.Model, images: np.ndarray, folder: Path) -> None:
+    """Two pictures come out the same, and with the same gradients, of the engine, the module and ONNX Runtime."""
+    torch = pytest.importorskip("torch")
+    from proxlift.torch import Network, denoise
+
+    sigma = np.array([0.08, 0.2], np.float32)
+    ours = model.denoise(images, sigma, channel_axis=1, clip=False)
+    assert ours.shape == images.shape and not np.array_equal(ours, images)
+
+    tensors, gradients = torch.tensor(images), []
+    for run in (lambda z: Network(model)(z, torch.tensor(sigma)), lambda z: denoise(z, torch.tensor(sigma), model)):
+        z = tensors.clone().requires_grad_()
+        theirs = run(z)
+        np.testing.assert_allclose(theirs.detach(), ours, rtol=0, atol=1e-5)
+        (theirs * tensors).sum().backward()
+        gradients.append(z.grad)
+    np.testing.assert_allclose(gradients[0], gradients[1], rtol=0, atol=1e-4)
+    assert Network(model).to_model() == model
+
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model.to_onnx(path := str(folder / "model.onnx"))
+    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"image": images, "sigma": sigma})
+    np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-5)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import same_in_pytorch_and_onnx
 
 import proxlift
 from proxlift.energy import LiftedEnergy
@@ -43,28 +44,7 @@ def test_what_a_model_says():
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
 def test_pytorch_and_onnx(channels, size, tmp_path):
-    torch = pytest.importorskip("torch")
-    from proxlift.torch import Network, denoise
-
-    model, images = strided(channels), pictures(2, channels, *size)
-    sigma = np.array([0.08, 0.2], np.float32)
-    ours = model.denoise(images, sigma, channel_axis=1, clip=False)
-    assert ours.shape == images.shape and not np.array_equal(ours, images)
-
-    tensors, gradients = torch.tensor(images), []
-    for run in (lambda z: Network(model)(z, torch.tensor(sigma)), lambda z: denoise(z, torch.tensor(sigma), model)):
-        z = tensors.clone().requires_grad_()
-        theirs = run(z)
-        np.testing.assert_allclose(theirs.detach(), ours, rtol=0, atol=1e-5)
-        (theirs * tensors).sum().backward()
-        gradients.append(z.grad)
-    np.testing.assert_allclose(gradients[0], gradients[1], rtol=0, atol=1e-4)
-    assert Network(model).to_model() == model
-
-    onnxruntime = pytest.importorskip("onnxruntime")
-    model.to_onnx(path := str(tmp_path / "model.onnx"))
-    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"image": images, "sigma": sigma})
-    np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-5)
+    same_in_pytorch_and_onnx(strided(channels), pictures(2, channels, *size), tmp_path)
 
 
 @pytest.mark.parametrize("first", range(90, 97))

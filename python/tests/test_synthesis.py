@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import same_in_pytorch_and_onnx
 
 import proxlift
 from proxlift.energy import LiftedEnergy
@@ -56,27 +57,7 @@ def test_the_adjoint_as_synthesis_changes_nothing():
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_pytorch_and_onnx(channels, stride, tmp_path):
-    torch = pytest.importorskip("torch")
-    from proxlift.torch import Network, denoise
-
-    model, images = untied(channels, stride), pictures(2, channels, 31, 20)
-    sigma = np.array([0.08, 0.2], np.float32)
-    ours = model.denoise(images, sigma, channel_axis=1, clip=False)
-
-    tensors, gradients = torch.tensor(images), []
-    for run in (lambda z: Network(model)(z, torch.tensor(sigma)), lambda z: denoise(z, torch.tensor(sigma), model)):
-        z = tensors.clone().requires_grad_()
-        theirs = run(z)
-        np.testing.assert_allclose(theirs.detach(), ours, rtol=0, atol=1e-5)
-        (theirs * tensors).sum().backward()
-        gradients.append(z.grad)
-    np.testing.assert_allclose(gradients[0], gradients[1], rtol=0, atol=1e-4)
-    assert Network(model).to_model() == model
-
-    onnxruntime = pytest.importorskip("onnxruntime")
-    model.to_onnx(path := str(tmp_path / "model.onnx"))
-    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"image": images, "sigma": sigma})
-    np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-5)
+    same_in_pytorch_and_onnx(untied(channels, stride), pictures(2, channels, 31, 20), tmp_path)
 
 
 def test_gradients_of_the_energy_are_those_of_autograd():

@@ -223,7 +223,9 @@ def test_gradients_of_the_engine_are_those_of_the_module(name, channels, of, for
     # Where a feature is next to a knot, the slopes of single and double precision differ, in few places.
     for expected, found in zip(exact, by_engine, strict=True):
         assert (found - expected).norm() < 2e-3 * expected.norm()
-        assert (found - expected).abs().median() < 1e-4 * expected.abs().max()
+        # One number, the level of all pixels, has the errors of those places in it.
+        most = 1e-5 if expected.numel() > 1 else 1e-4
+        assert (found - expected).abs().median() < most * expected.abs().max()
 
 
 def test_the_engine_is_differentiable_once():

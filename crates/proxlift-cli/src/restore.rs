@@ -4,6 +4,7 @@ use crate::before_after::{self, BeforeAfter};
 use crate::files::{check_extension, check_free};
 use crate::flags::{not_negative, one_of, pool, sigma};
 use crate::output::{self, Progress};
+use crate::tasks::beside;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::{Channels, Image};
 use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restored, Restorer};
@@ -132,12 +133,7 @@ fn restore(restorer: &Restorer, seen: &Image) -> Result<Restored> {
 
 impl Arguments {
     fn target(&self) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| {
-            let part =
-                |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-            let (stem, extension) = (part(self.input.file_stem()), part(self.input.extension()));
-            self.input.with_file_name(format!("{stem}-restored.{extension}"))
-        })
+        self.output.clone().unwrap_or_else(|| beside(&self.input, "-restored"))
     }
 
     fn is_estimated(&self) -> bool {

@@ -22,6 +22,17 @@ impl Task {
 /// What is added to the names of results beside their originals.
 const SUFFIX: &str = "-denoised";
 
+/// Where a result goes that is named after its original, with something added to the name.
+pub fn beside(original: &Path, suffix: &str) -> PathBuf {
+    let mut name = original.file_stem().unwrap_or_default().to_os_string();
+    name.push(suffix);
+    if let Some(extension) = original.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    original.with_file_name(name)
+}
+
 /// Whether a path stands for standard input or output. A file of that name is `./-`.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
@@ -113,15 +124,7 @@ impl Target {
         let output = match self {
             Self::File(path) => path.clone(),
             Self::Folder(folder) => folder.join(inside),
-            Self::Beside => {
-                let mut name = input.file_stem().unwrap_or_default().to_os_string();
-                name.push(SUFFIX);
-                if let Some(extension) = input.extension() {
-                    name.push(".");
-                    name.push(extension);
-                }
-                input.with_file_name(name)
-            }
+            Self::Beside => beside(&input, SUFFIX),
         };
         if Format::from_path(&output).is_none() && !is_standard(&output) {
             let (path, reason) = match self {

@@ -98,7 +98,7 @@ impl Model {
     ///
     /// ```
     /// use proxlift::{image::Channels, model::Model};
-    /// assert_eq!(Model::open("small", Channels::Rgb)?.network.architecture().channels, 3);
+    /// assert_eq!(Model::open("best", Channels::Rgb)?.network.architecture().channels, 3);
     /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best and photo"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```

@@ -75,21 +75,18 @@ impl Network<f32> {
                 "the tensor {name} has the shape {found:?}, but the architecture needs {shape:?}");
             Ok(values)
         }
-        let theta = (0..=depth).map(|k| {
-            let name = format!("theta_{k}");
-            let weights = needed(take(&name)?, &name, &[features, channels, kernel, kernel])?;
+        let filters = |values, name: &str| {
+            let weights = needed(values, name, &[features, channels, kernel, kernel])?;
             Filters::new(features, channels, kernel, weights)
-        });
-        let theta = theta.collect::<Result<Vec<_>>>()?;
-        let first = take("synthesis_1")?;
+        };
+        let mut named = |name: String| filters(take(&name)?, &name);
+        let theta = (0..=depth).map(|k| named(format!("theta_{k}"))).collect::<Result<Vec<_>>>()?;
         let mut synthesis = Vec::new();
-        if first.is_some() {
-            let mut first = Some(first);
-            for k in 1..depth {
+        if let first @ Some(_) = take("synthesis_1")? {
+            synthesis.push(filters(first, "synthesis_1")?);
+            for k in 2..depth {
                 let name = format!("synthesis_{k}");
-                let values = first.take().map_or_else(|| take(&name), Ok)?;
-                let weights = needed(values, &name, &[features, channels, kernel, kernel])?;
-                synthesis.push(Filters::new(features, channels, kernel, weights)?);
+                synthesis.push(filters(take(&name)?, &name)?);
             }
         }
         let tau = needed(take("tau")?, "tau", &[depth - 1])?;

@@ -1,6 +1,6 @@
 //! Arrays of two dimensions from NumPy's `.npy` files.
 
-use crate::{Error, Result};
+use crate::{Error, Result, storage};
 use std::path::Path;
 
 /// The most bytes of a file that is read.
@@ -8,12 +8,7 @@ const MOST: u64 = 1 << 26;
 
 /// Rows, columns, and the numbers row by row. Fails when it is anything but a plain array of numbers.
 pub(super) fn read(path: &Path) -> Result<(usize, usize, Vec<f64>)> {
-    let length = std::fs::metadata(path).map_err(Error::io(path))?.len();
-    let wrong = |reason: &str| Error::file(path, reason);
-    if length > MOST {
-        return Err(wrong("the array is too large for a kernel"));
-    }
-    parse(&std::fs::read(path).map_err(Error::io(path))?).map_err(wrong)
+    parse(&storage::read(path, MOST, "a kernel")?).map_err(|reason| Error::file(path, reason))
 }
 
 fn parse(bytes: &[u8]) -> std::result::Result<(usize, usize, Vec<f64>), &'static str> {

@@ -47,7 +47,7 @@ impl Model {
     /// ```
     /// use proxlift::{image::Channels, model::BuiltIn};
     /// let bytes = BuiltIn::Small.model(Channels::Rgb).to_onnx()?;
-    /// assert!(bytes.len() < 100_000);
+    /// assert!(bytes.len() < 400_000);
     /// # Ok::<(), proxlift::Error>(())
     /// ```
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
