@@ -70,6 +70,7 @@ pub mod denoiser;
 pub mod engine;
 pub mod evaluation;
 pub mod field;
+pub mod fixed_point;
 pub mod image;
 pub mod laws;
 pub mod lifting;

@@ -13,7 +13,7 @@
 //! | gradients by one sweep | [`sweep`] with a [`Rule`]: tangents, secants, or both sides; [`sweep_recomputing`] in less memory |
 //! | trainers | [`Trainer`]: see below |
 //! | inversion | [`Inversion`]: the input that gives an output, with a [`Regulariser`] |
-//! | infinite depth | [`FixedPoint`], its gradients and its [`FixedPointTrainer`] |
+//! | infinite depth | [`FixedPoint`](crate::fixed_point::FixedPoint) and its [`FixedPointTrainer`](crate::training::FixedPointTrainer) |
 //! | arithmetic | any map in few bits or with noise, [`Imprecise`]; `f32` and `f64` throughout |
 //!
 //! Build a classifier, train it on a few points, save it and read it back:
@@ -70,7 +70,6 @@ mod blocks;
 mod denoiser;
 mod energy;
 mod file;
-mod fixed_point;
 mod fused;
 mod inversion;
 mod learned;
@@ -84,10 +83,6 @@ mod rules;
 mod trainers;
 
 pub use energy::Lifted;
-pub use fixed_point::{
-    Acceleration, FixedPoint, FixedPointGradients, FixedPointOptions, FixedPointParams, FixedPointRule,
-    FixedPointTrainer, Solution,
-};
 pub use inversion::{
     ByProx, Data, Inversion, InversionOptions, InversionRecord, InversionStop, Inverted, Near, Regulariser,
     Variation,

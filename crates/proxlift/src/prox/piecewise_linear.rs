@@ -113,6 +113,26 @@ impl<T: Real> PiecewiseLinear<T> {
         self.slopes.iter_mut().for_each(|slope| *slope = slope.max(T::zero()).min(T::one()));
     }
 
+    /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.
+    pub fn bound(&mut self) {
+        self.slopes.iter_mut().skip(self.pieces).step_by(self.pieces + 1).for_each(|slope| *slope = T::zero());
+    }
+
+    /// `prox_{rho psi}` where this is `prox_psi`: at the knots, `(1 - rho) s(l) + rho l`.
+    #[must_use]
+    pub fn with_step(&self, rho: T) -> Self {
+        let at = |i: usize| {
+            let (j, l) = (i / self.pieces, self.knots[i]);
+            (T::one() - rho) * self.at(j, l) + rho * l
+        };
+        let steeper = |p: &T| *p / ((T::one() - rho) * *p + rho);
+        Self {
+            pieces: self.pieces,
+            knots: (0..self.knots.len()).map(at).collect(),
+            slopes: self.slopes.iter().map(steeper).collect(),
+        }
+    }
+
     /// The clips of feature `j`: its last slope `c`, then `(a_m, l_m)`.
     pub fn clips(&self, j: usize) -> (T, impl Iterator<Item = (T, T)> + '_) {
         let (m, p) = (self.pieces, &self.slopes[j * (self.pieces + 1)..]);
@@ -186,6 +206,41 @@ impl<T: Real> PiecewiseLinear<T> {
         T::of(self.invert(j, v.to_double(), |slope| (1.0 - tau) * slope + tau).0)
     }
 
+    /// `v <- s_j(v)`.
+    pub fn activate(&self, j: usize, v: &mut [T]) {
+        const LANES: usize = 16;
+        let (c, clips) = self.clips(j);
+        let clips: Vec<(T, T)> = clips.collect();
+        let (chunks, rest) = v.as_chunks_mut::<LANES>();
+        for v in chunks {
+            let mut sum = v.map(|t| c * t);
+            for &(a, l) in &clips {
+                sum.iter_mut().zip(&*v).for_each(|(sum, &t)| *sum += a * clip(t, l));
+            }
+            *v = sum;
+        }
+        rest.iter_mut().for_each(|v| *v = self.at(j, *v));
+    }
+
+    /// `psi_j(u) = q(u) - u^2/2 = u w - q*(w) - u^2/2` where `u = s(w)`.
+    pub fn value_at(&self, j: usize, u: f64) -> f64 {
+        match self.invert(j, u, |slope| slope) {
+            (w, true) => u * w - self.potential(j, w) - 0.5 * u * u,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// `psi_j*(w) = u w - psi(u)` where `w = t - s(t)` is the subgradient of `psi` at `u = s(t)`.
+    pub fn conjugate_at(&self, j: usize, w: f64) -> f64 {
+        match self.invert(j, w, |slope| 1.0 - slope) {
+            (t, true) => {
+                let u = t - w;
+                u * w - (u * t - self.potential(j, t) - 0.5 * u * u)
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
     /// The sum of `f(j, u)` over a field.
     fn sum(&self, u: &[T], f: impl Fn(usize, f64) -> f64) -> T {
         let pixels = u.len() / self.features();
@@ -211,23 +266,12 @@ impl<T: Real> Prox<T> for PiecewiseLinear<T> {
         self.knots.iter_mut().for_each(|knot| *knot *= factor);
     }
 
-    /// `psi(u) = q(u) - u^2/2 = u w - q*(w) - u^2/2` where `u = s(w)`.
     fn value(&self, u: &[T]) -> T {
-        self.sum(u, |j, u| match self.invert(j, u, |slope| slope) {
-            (w, true) => u * w - self.potential(j, w) - 0.5 * u * u,
-            _ => f64::INFINITY,
-        })
+        self.sum(u, |j, u| self.value_at(j, u))
     }
 
-    /// `psi*(w) = u w - psi(u)` where `w = t - s(t)` is the subgradient of `psi` at `u = s(t)`.
     fn conjugate_value(&self, w: &[T]) -> T {
-        self.sum(w, |j, w| match self.invert(j, w, |slope| 1.0 - slope) {
-            (t, true) => {
-                let u = t - w;
-                u * w - (u * t - self.potential(j, t) - 0.5 * u * u)
-            }
-            _ => f64::INFINITY,
-        })
+        self.sum(w, |j, w| self.conjugate_at(j, w))
     }
 
     /// `s(t)` where `(1 - tau) s(t) + tau t = v`, since `t - s(t)` is the subgradient at `s(t)`; for `tau = 1`, `s(v)`.

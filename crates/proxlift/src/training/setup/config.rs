@@ -111,7 +111,7 @@ impl Config {
         });
         let constraint = Constraint {
             zero_mean: all.filter_constraint == Some(FilterConstraint::ZeroMean),
-            tied: all.tied == Some(true),
+            tied: all.tied == Some(true) || all.convex == Some(true),
         };
         let first_rate = match (rate, &grid) {
             (StepRule::Rate(rate), _) => Some(rate),

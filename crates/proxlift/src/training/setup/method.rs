@@ -1,7 +1,11 @@
 //! What trains: from settings to a trainer. A new trainer is registered here.
 
 use super::{Algorithm, Secant, Settings};
-use crate::training::{Constraint, Descent, GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer};
+use crate::fixed_point::{Acceleration, FixedPointParams};
+use crate::training::{
+    Constraint, Descent, FixedPointOptions, FixedPointRule, FixedPointTrainer, GradientDescent, LbFb, Mu,
+    Options, Rate, Rule, Trainer,
+};
 use crate::{Result, network::Network};
 
 /// A trainer's kind, with all that it needs to know.
@@ -9,11 +13,22 @@ use crate::{Result, network::Network};
 pub enum Method {
     /// Gradients by a rule, and steps of a known rate.
     Descent(Rule, Descent),
+    /// The same at the fixed point of tied layers.
+    FixedPoint(FixedPointOptions),
     /// LB-FB: steps by backtracking.
     LbFb(Options),
 }
 
 const BETA2: f64 = 0.999;
+
+/// For training, fixed points and their linear systems need not be solved as well as for use.
+const NEAR: FixedPointParams = FixedPointParams {
+    acceleration: Acceleration::Nesterov,
+    tolerance: 2e-3,
+    most: 200,
+    adjoint_tolerance: 3e-2,
+    adjoint_most: 40,
+};
 
 impl Method {
     /// The method of all settings, for filters held to a constraint; without a rate it backtracks.
@@ -43,12 +58,22 @@ impl Method {
             beta2: all.beta2.unwrap_or(BETA2) as f32,
             rate: Rate { start, schedule: all.schedule.unwrap_or_default() },
         };
-        Self::Descent(rule, descent)
+        if all.convex != Some(true) {
+            return Self::Descent(rule, descent);
+        }
+        let rule = match rule {
+            Rule::Backprop => FixedPointRule::Implicit,
+            Rule::Lifted(mu) => FixedPointRule::Lifted { mu: mu.start },
+            Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
+        };
+        let zero_mean = constraint.zero_mean;
+        Self::FixedPoint(FixedPointOptions { rule, descent, params: NEAR, warm: false, zero_mean })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
         match self {
             Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),
+            Self::FixedPoint(options) => options.validate(network),
             Self::LbFb(options) => options.validate(network),
         }
     }
@@ -65,6 +90,7 @@ impl Method {
             Self::Descent(rule, descent) => {
                 Box::new(GradientDescent::new(network, rule, descent, constraint, seed)?)
             }
+            Self::FixedPoint(options) => Box::new(FixedPointTrainer::new(network, options, samples, seed)?),
             Self::LbFb(options) => Box::new(LbFb::new(network, options, samples, seed)?),
         })
     }

@@ -2,7 +2,7 @@
 //! believes that it did something.
 
 use super::{Algorithm, Preset, Secant, Settings, StepRule, settings::LIFTED_BREGMAN};
-use crate::Result;
+use crate::{Result, network::Unrolling};
 use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
@@ -13,6 +13,9 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
     }
     if given.u == Some(Auxiliary::Persistent) {
         (preset.fresh_noise, preset.fresh_places) = (Some(false), Some(false));
+    }
+    if given.convex == Some(true) {
+        preset.unrolling = Some(Unrolling::Inertial);
     }
     if algorithm != Algorithm::Lb {
         return preset;
@@ -82,8 +85,12 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     refuse!(!lifted && backtracks => "backtracking is for --trainer lb: give a number as --rate");
     refuse!(given.beta2.is_some() && !has_squares(all) =>
         "--beta2 is for the diagonal and Kronecker metrics: leave it out");
-    refuse!(all.tied == Some(true) && all.own_synthesis == Some(true) =>
-        "--own-synthesis is for layers that are not --tied: leave one out");
+    let (tied, convex) = (all.tied == Some(true), all.convex == Some(true));
+    refuse!((tied || convex) && all.own_synthesis == Some(true) =>
+        "--own-synthesis is for layers that are not tied: leave it, or --tied and --convex, out");
+    refuse!(convex && backtracks => "--convex takes steps with a --rate, not by backtracking: give a number");
+    refuse!(convex && all.step_scale.is_some_and(|scale| scale != 1.0) =>
+        "--convex needs steps that converge: leave --step-scale out");
     refuse!(given.from.is_some() && given.start.is_some() =>
         "--start is for a new network: leave it or --from out");
     if given.from.is_some() && given.lambda.is_some() {

@@ -207,6 +207,9 @@ settings! {
         border: usize,
         /// Share one operator and one activation between all layers.
         tied: bool,
+        /// Learn a convex regulariser: layers are tied, and trained at the fixed point of infinitely many of them, where the
+        /// network is the proximity operator of a convex function. --depth is the number of layers of the file.
+        convex: bool,
         /// Learn the synthesis of every layer by itself, which is the adjoint of its analysis else: twice as many weights for the
         /// same work.
         own_synthesis: bool,

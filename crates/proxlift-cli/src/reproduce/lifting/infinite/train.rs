@@ -7,9 +7,8 @@ use proxlift::Image;
 use proxlift::engine;
 use proxlift::evaluation::mean_psnr;
 use proxlift::field::Field;
-use proxlift::lifting::{
-    Acceleration, FixedPoint, FixedPointOptions, FixedPointParams, FixedPointRule, FixedPointTrainer,
-};
+use proxlift::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
     Batch, Constraint, Descent, GradientDescent, Metric, Mu, Rate, Rule, Schedule, Trainer,

@@ -4,9 +4,8 @@
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field, same_bits_for_threads};
-use proxlift::lifting::{
-    Acceleration, FixedPoint, FixedPointOptions, FixedPointParams, FixedPointRule, FixedPointTrainer,
-};
+use proxlift::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use proxlift::network::{Activation, Architecture, Network};
 use proxlift::operator::{Convolution, Filters, convolution_norm_bound};
 use proxlift::prox::{BoxClip, L2Ball, PiecewiseLinear};

@@ -21,8 +21,9 @@
 //!   `d = (u* - u_mu) / mu`. As `mu -> 0` it becomes the implicit one.
 //! - **centred**: from both sides, `d = (u_{-mu} - u_mu) / 2 mu`.
 
-use super::{FixedPoint, FixedPointParams, Solution, adjoint, alone, together};
+use super::adjoint;
 use crate::engine::{Engine, pass::half_squared};
+use crate::fixed_point::{FixedPoint, FixedPointParams, Solution, alone, together};
 use crate::prox::PiecewiseGradient;
 use crate::real::dot;
 use crate::{Real, Result, field::Field, operator::Filters};

@@ -3,8 +3,9 @@
 //! The trainer moves a network whose layers are tied, of any depth, by the gradients of its limit: what the driver scores is
 //! then the limit cut off after `K` layers, and [`FixedPoint::of`] is the limit itself.
 
-use super::{Acceleration, FixedPoint, FixedPointParams, FixedPointRule};
+use super::FixedPointRule;
 use crate::engine::Engine;
+use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
 use crate::prox::PiecewiseLinear;
 use crate::training::optimiser::Moments;
@@ -30,6 +31,18 @@ pub struct FixedPointOptions {
     pub zero_mean: bool,
 }
 
+impl FixedPointOptions {
+    /// Refuses options that are out of range, or not for the network.
+    pub fn validate(&self, network: &Network<f32>) -> Result<()> {
+        FixedPoint::of(network)?;
+        self.params.validate()?;
+        self.descent.check()?;
+        refuse!(self.descent.metric == Metric::GaussNewton =>
+            "the Gauss-Newton metric is not written for fixed points: choose another one");
+        self.rule.validate()
+    }
+}
+
 /// Gradients at the fixed point, averaged over the batch, and steps of an optimiser.
 pub struct FixedPointTrainer {
     options: FixedPointOptions,
@@ -51,12 +64,8 @@ impl FixedPointTrainer {
         samples: usize,
         seed: u64,
     ) -> Result<Self> {
+        options.validate(network)?;
         let limit = FixedPoint::of(network)?;
-        options.params.validate()?;
-        options.descent.check()?;
-        refuse!(options.descent.metric == Metric::GaussNewton =>
-            "the Gauss-Newton metric is not written for fixed points: choose another one");
-        options.rule.validate()?;
         let inertial = options.params.acceleration == Acceleration::Nesterov;
         let step_scale = if inertial { INERTIAL_STEP / STEP as f32 } else { 1.0 };
         let mut single = Network { step_scale, border: 0, ..limit.unrolled(2)? };
@@ -163,7 +172,10 @@ impl Trainer for FixedPointTrainer {
         if self.options.zero_mean {
             self.single.theta[1].center();
         }
-        self.single.learned_mut().for_each(PiecewiseLinear::project);
+        for activation in self.single.learned_mut() {
+            activation.project();
+            activation.bound();
+        }
         self.norms.follow(&mut self.single);
         self.spread(network);
         Ok(Report { loss: found.loss.iter().sum(), steps: (rate, rate), ..Report::default() })

@@ -9,22 +9,21 @@
 //! unique, `u*` need not be.
 //!
 //! - [`FixedPoint::solve`] iterates, plainly or with inertia, until the layer moves `u` no more;
-//! - [`FixedPoint::gradients`] differentiates the loss of `x^` there: by the implicit function theorem, or lifted, by a second
-//!   solve. Both need the memory of one layer, whatever the number of iterations;
-//! - [`FixedPointTrainer`] trains with either.
-//!
-//! S. Bai, J. Z. Kolter, V. Koltun, "Deep equilibrium models", 2019; B. Scellier, Y. Bengio, "Equilibrium propagation", 2017.
+//! - [`FixedPoint::regulariser`] is the convex function that the network is then the proximity operator of, on whole pictures,
+//!   with a duality gap that proves how near the solution is;
+//! - [`FixedPointTrainer`](crate::training::FixedPointTrainer) trains it.
 
-mod adjoint;
-mod gradient;
+mod conjugate;
+mod mirrored;
+mod regulariser;
 mod solve;
-mod trainer;
 
-pub use gradient::{FixedPointGradients, FixedPointRule};
+pub use conjugate::Conjugate;
+pub use mirrored::Mirrored;
+pub use regulariser::Regulariser;
 pub use solve::{Acceleration, Solution};
-pub use trainer::{FixedPointOptions, FixedPointTrainer};
 
-use crate::network::{Activation, Layer, Network};
+use crate::network::{Activation, Layer, Network, Unrolling};
 use crate::{Real, Result, field::Field, operator::Filters};
 
 /// The operator, the step and the activation that all layers share.
@@ -32,7 +31,7 @@ use crate::{Real, Result, field::Field, operator::Filters};
 /// ```
 /// use proxlift::engine::Reference;
 /// use proxlift::field::Field;
-/// use proxlift::lifting::{FixedPoint, FixedPointParams};
+/// use proxlift::fixed_point::{FixedPoint, FixedPointParams};
 /// use proxlift::network::{Activation, Architecture};
 /// use proxlift::operator::Filters;
 /// // Differences of neighbours: anisotropic total variation of a row.
@@ -105,10 +104,12 @@ impl<T: Real> FixedPoint<T> {
 
     /// The limit of a network whose layers are tied, with the step of its first layer: steps follow from the norm of the
     /// operator, and differ by the accuracy to which it is known.
-    /// Fails when two of its layers differ, or it has momentum or bounds.
+    /// Fails when two of its layers differ, or its layers are not those of dual forward-backward; inertia does not move its limit.
     pub fn of(network: &Network<T>) -> Result<Self> {
         network.validate()?;
-        refuse!(!network.is_plain() => "the fixed point is that of plain dual forward-backward: take off momentum, bounds and every synthesis of its own");
+        let one_step = matches!(network.unrolling, Unrolling::DualForwardBackward | Unrolling::Inertial);
+        refuse!(!one_step || network.bounded || !network.synthesis.is_empty() =>
+            "the fixed point is that of dual forward-backward, plain or inertial, without bounds and without a synthesis of its own");
         let (theta, tau, activation) = (&network.theta[0], network.tau[0], &network.activation[0]);
         let tied = network.theta.iter().all(|other| other == theta)
             && network.activation.iter().all(|other| other == activation);
@@ -142,14 +143,14 @@ impl<T: Real> FixedPoint<T> {
 }
 
 /// One sample by itself. Samples are solved side by side, each for as long as it needs and while it sits in the cache.
-fn alone<T: Real>(batch: &Field<T>, s: usize) -> Field<T> {
+pub(crate) fn alone<T: Real>(batch: &Field<T>, s: usize) -> Field<T> {
     let mut one = Field::zeros(1, batch.channels(), batch.grid());
     one.data_mut().copy_from_slice(batch.sample(s));
     one
 }
 
 /// Many samples together.
-fn together<'a, T: Real>(
+pub(crate) fn together<'a, T: Real>(
     mut samples: impl ExactSizeIterator<Item = &'a Field<T>>,
     like: &Field<T>,
 ) -> Field<T> {
