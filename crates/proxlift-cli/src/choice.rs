@@ -20,6 +20,11 @@ pub struct Choice {
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
     #[arg(requires = "method", conflicts_with = "model")]
     lambda: Option<f64>,
+    /// Run a network whose layers are all the same, such as `convex`, to its fixed point instead of through its layers: until
+    /// the duality gap is at most this share of the objective, such as 1e-5
+    #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "method")]
+    tolerance: Option<f64>,
     /// Denoise more (above 1) or less (below 1); 0 leaves the picture as it is
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true, default_value = "1")]
     strength: f64,
@@ -31,6 +36,10 @@ impl Choice {
             (Some(_), Some(lambda)) => Denoiser::total_variation_with(lambda),
             (Some(_), None) => Denoiser::total_variation(),
             (None, _) => Denoiser::open(self.name())?,
+        };
+        let denoiser = match self.tolerance {
+            Some(tolerance) => denoiser.tolerance(tolerance),
+            None => denoiser,
         };
         Ok(denoiser.strength(self.strength))
     }

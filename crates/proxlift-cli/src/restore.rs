@@ -104,19 +104,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return output::line(json!({
             "input": arguments.input, "output": target, "width": width, "height": height, "channels": channels,
             "sigma": restored.sigma, "estimated": arguments.is_estimated(), "prior": arguments.prior,
-            "border": arguments.border, "iterations": restored.residuals.len(), "residual": residual,
-            "misfit": restored.misfit, "objective": restored.objective, "settled": restored.settled,
+            "border": arguments.border, "iterations": restored.iterations, "residual": residual,
+            "misfit": restored.misfit, "objective": restored.objective, "gap": restored.gap, "settled": restored.settled,
             "seconds": seconds,
         }));
     }
     let estimated = if arguments.is_estimated() { " (estimated)" } else { "" };
-    let objective = restored.objective.map(|value| format!("objective {value:.6e}, ")).unwrap_or_default();
+    let objective = restored.objective.zip(restored.gap);
+    let objective =
+        objective.map(|(value, gap)| format!("objective {value:.6e}, gap {gap:.1e}, ")).unwrap_or_default();
     output::note(format_args!(
         "wrote {} in {seconds:.2} s; noise {:.2}/255{estimated}, prior {}, {} iterations, {objective}residual {residual:.1e}",
         target.display(),
         255.0 * restored.sigma,
         arguments.prior,
-        restored.residuals.len()
+        restored.iterations
     ));
     Ok(())
 }
@@ -125,7 +127,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn restore(restorer: &Restorer, seen: &Image) -> Result<Restored> {
     let mut bar = None;
     restorer.restore_watched(seen, &mut |step| {
-        let text = format!("iteration {}, residual {:.1e}", step.done, step.residual);
+        let text = match step.objective {
+            Some((objective, gap)) => format!("iteration {}, objective {objective:.4e}, gap {gap:.1e}", step.done),
+            None => format!("iteration {}, residual {:.1e}", step.done, step.residual),
+        };
         bar.get_or_insert_with(|| Progress::with_text(0, step.of)).show(step.done, text);
         ControlFlow::Continue(())
     })

@@ -1,7 +1,7 @@
 //! A picture that is done, and what is said about it.
 
 use crate::before_after::BeforeAfter;
-use proxlift::denoiser::Noise;
+use proxlift::denoiser::{Noise, Proof};
 use serde_json::Value;
 
 pub(super) struct Done {
@@ -11,6 +11,8 @@ pub(super) struct Done {
     pub noise: Option<Noise>,
     /// What denoised the first page.
     pub model: String,
+    /// What was proven of the first page.
+    pub proof: Option<Proof>,
     /// The first page, if it is to be shown.
     pub shown: Option<BeforeAfter>,
     /// For `--json`.
@@ -33,6 +35,10 @@ impl Done {
         let (estimated, faint) = self.noise.as_ref().map_or((false, false), |n| (n.model.is_some(), n.faint));
         let estimated = if estimated { "estimated: " } else { "" };
         let advice = if faint { "; --sigma S denoises for another level" } else { "" };
-        format!("noise {estimated}{}; model {}{advice}", self.noise_for_people(), self.model)
+        let proof = self.proof.map_or(String::new(), |Proof { iterations, gap, parts }| {
+            let parts = if parts > 1 { format!(" in {parts} parts") } else { String::new() };
+            format!("; solved{parts} in {iterations} iterations to a gap of {gap:.1e}")
+        });
+        format!("noise {estimated}{}; model {}{proof}{advice}", self.noise_for_people(), self.model)
     }
 }

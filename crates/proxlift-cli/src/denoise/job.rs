@@ -6,7 +6,7 @@ use crate::before_after::{self, BeforeAfter};
 use crate::output::{self, Progress};
 use crate::tasks::{Task, is_standard};
 use crate::workers::side_by_side;
-use proxlift::denoiser::Noise;
+use proxlift::denoiser::{Noise, Proof};
 use proxlift::image::io::{self, Depth, Format, Limits, Pages, Picture, Raster};
 use proxlift::{Denoiser, Error, Result};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ impl Job<'_> {
         if let Some(folder) = task.output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        let (noise, model, shown) = (first.noise, first.model, first.shown);
+        let (noise, model, shown, proof) = (first.noise, first.model, first.shown, first.proof);
         let mut first = Some(first.raster);
         let mut facts = first.as_ref().map(facts_of).unwrap_or_default();
         let mut next = |_| first.take().map_or_else(|| Ok(page()?.raster), Ok);
@@ -132,9 +132,10 @@ impl Job<'_> {
             ("noise".into(), json!(noise.as_ref().and_then(|noise| noise.model.as_ref()))),
             ("estimated".into(), json!(noise.as_ref().is_some_and(|noise| noise.model.is_some()))),
             ("model".into(), json!(model)),
+            ("proof".into(), json!(proof)),
             ("seconds".into(), json!(seconds)),
         ]);
-        Ok(Done { pixels, pages: count, noise, model, shown, facts: facts.into() })
+        Ok(Done { pixels, pages: count, noise, model, proof, shown, facts: facts.into() })
     }
 
     /// Denoises one of `count` pages, and notes the settings in it.
@@ -180,7 +181,8 @@ impl Job<'_> {
         let model =
             ready.built_in.map_or(self.arguments.choice.short_name(), |model| model.name().to_string());
         raster.metadata.settings = Some(self.arguments.choice.settings(&model, ready.noise.as_ref()));
-        Ok(Page { raster, noise: ready.noise, model, shown, seconds })
+        let proof = ready.proof();
+        Ok(Page { raster, noise: ready.noise, model, proof, shown, seconds })
     }
 
     fn format(&self, output: &Path, count: usize) -> Format {
@@ -213,6 +215,7 @@ struct Page {
     noise: Option<Noise>,
     /// What denoised it.
     model: String,
+    proof: Option<Proof>,
     shown: Option<BeforeAfter>,
     seconds: f64,
 }

@@ -32,8 +32,8 @@ impl Denoiser {
             Work::Network(network, most) => {
                 memory::or_error(|| pull_back(ready.engine, network, *most, noisy, g))
             }
-            Work::TotalVariation(_) => {
-                Err(crate::Error::invalid("total variation has no derivative here: use a network"))
+            Work::TotalVariation(_) | Work::Solved(..) => {
+                Err(invalid!("only the layers of a network have a derivative here: leave the method or tolerance out"))
             }
         }
     }

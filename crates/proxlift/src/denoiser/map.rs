@@ -78,13 +78,15 @@ impl Denoiser {
         if picture.unit() != 1.0 {
             check_sigma_below_white(most)?;
         }
+        refuse!(self.tolerance.is_some() && least != most =>
+            "a map of noise levels has no single fixed point: leave the tolerance out");
         if least == most && !self.blend {
             return self.clone().sigma(least).denoise_pixels(picture, put, progress).map(drop);
         }
         self.clone().sigma(most).check()?;
         let method = self.method.suited(picture.kind(), self.kind == Some(NoiseKind::Camera));
         let indices = place(least).0..place(most).0 + 2;
-        let works = indices.clone().map(|i| method.work(picture.kind(), self.strength, Some(level(i))));
+        let works = indices.clone().map(|i| method.work(picture.kind(), self.strength, Some(level(i)), None));
         let works = works.collect::<Result<Vec<_>>>()?;
         let network =
             works.iter().find_map(|work| if let Work::Network(n, _) = work { Some(n) } else { None });

@@ -7,7 +7,7 @@
 //! As the level goes to 0, every network tends to the identity: below the level of its training it changes no pixel by
 //! more than `MOST_CHANGE` times the level, and at 0 none at all.
 
-use super::{noise::Noise, variation};
+use super::{noise::Noise, solved, variation};
 use crate::dataset::PatchNoise;
 use crate::model::{BuiltIn, MOST_CHANGE, Model};
 use crate::noise::NoiseKind;
@@ -34,6 +34,8 @@ pub(super) enum Work<'a> {
     /// With the most that a pixel may change, where there is a limit.
     Network(Cow<'a, Network<f32>>, Option<f32>),
     TotalVariation(f32),
+    /// A network at its fixed point, to this share of the objective.
+    Solved(Cow<'a, Network<f32>>, f64),
 }
 
 impl Method {
@@ -88,7 +90,13 @@ impl Method {
 
     /// What is done to a picture with these channels, for noise of level `sigma`, or without it as trained.
     /// Fails when a network for colour is to take a grey picture, or the level is more than a network can be adapted to.
-    pub fn work(&self, channels: Channels, strength: f64, sigma: Option<f64>) -> Result<Work<'_>> {
+    pub fn work(
+        &self,
+        channels: Channels,
+        strength: f64,
+        sigma: Option<f64>,
+        tolerance: Option<f64>,
+    ) -> Result<Work<'_>> {
         let Some(model) = self.model(channels) else {
             return Ok(Work::TotalVariation(self.weight(channels, strength, sigma).unwrap_or(0.0) as f32));
         };
@@ -105,6 +113,10 @@ impl Method {
             network.validate().map_err(|_| {
                 invalid!("thresholds times {scale:e} are more than numbers of 32 bits can hold")
             })?;
+        }
+        if let Some(tolerance) = tolerance {
+            solved::check(Some(&network), tolerance)?;
+            return Ok(Work::Solved(network, tolerance));
         }
         let trained = if model.sigma > 0.0 { model.sigma } else { USUAL_LEVEL };
         let most = (scale < 1.0).then_some((MOST_CHANGE * scale * trained) as f32);

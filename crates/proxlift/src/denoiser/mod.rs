@@ -28,6 +28,7 @@ mod pixels;
 mod prepared;
 mod settings;
 mod settled;
+mod solved;
 mod span;
 mod stabiliser;
 mod standard;
@@ -39,6 +40,7 @@ pub use pixels::Pixels;
 pub use prepared::{Prepared, Progress, Put};
 pub use settings::settings;
 pub use settled::Settled;
+pub use solved::Proof;
 pub use span::{Span, Tile};
 pub use stabiliser::Counts;
 pub use standard::Standard;
@@ -70,6 +72,7 @@ pub struct Denoiser {
     clip: bool,
     /// Whether also a map of one level is blended.
     blend: bool,
+    tolerance: Option<f64>,
     engine: SharedEngine,
 }
 
@@ -97,6 +100,7 @@ impl From<Method> for Denoiser {
             strength: 1.0,
             clip: false,
             blend: false,
+            tolerance: None,
             engine: engine::standard(),
         }
     }
@@ -200,6 +204,14 @@ impl Denoiser {
         Self { blend: part, ..self }
     }
 
+    /// Runs a network whose layers are all the same, such as `convex`, to its fixed point instead of through its layers: until
+    /// the duality gap is at most this share of the objective ([`Prepared::proof`] has it). It is then the proximity operator of
+    /// a convex function, and firmly non-expansive.
+    #[must_use]
+    pub fn tolerance(self, tolerance: f64) -> Self {
+        Self { tolerance: Some(tolerance), ..self }
+    }
+
     /// Computes with another engine, which may be shared.
     #[must_use]
     pub fn engine(self, engine: SharedEngine) -> Self {
@@ -236,6 +248,10 @@ impl Denoiser {
         let counted = matches!(self.kind, Some(NoiseKind::Poisson | NoiseKind::PoissonGaussian));
         refuse!(counted && self.given().is_some() =>
             "a noise level is for noise that is the same everywhere: give counts their gain and read noise instead");
+        if let Some(tolerance) = self.tolerance {
+            let network = self.method.model(self.channels().unwrap_or(Channels::Grey)).map(|model| &model.network);
+            solved::check(network, tolerance)?;
+        }
         self.method.check(self.strength, self.given())
     }
 

@@ -5,12 +5,14 @@
 
 use super::pixels::{BAND, Pixels};
 use super::span::Span;
+use super::solved::{self, Proof};
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::image::{Image, io::Raster};
 use crate::model::BuiltIn;
 use crate::{Error, Result, memory, network::Network};
 use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
 /// 2^29 pixels.
@@ -33,6 +35,7 @@ pub struct Prepared<'a> {
     /// The built-in model that denoises it, if one does.
     pub built_in: Option<BuiltIn>,
     pub(super) engine: &'a dyn Engine<f32>,
+    pub(super) proof: OnceLock<Proof>,
 }
 
 impl Prepared<'_> {
@@ -43,8 +46,8 @@ impl Prepared<'_> {
             Work::Network(network, most) => {
                 self.pass(network, *most, raster.size())?.raster(raster, progress)
             }
-            Work::TotalVariation(lambda) => {
-                let estimate = self.vary(raster, *lambda, progress)?;
+            Work::TotalVariation(_) | Work::Solved(..) => {
+                let estimate = self.whole(raster, progress)?;
                 raster.put((0, 0), &estimate);
                 Ok(())
             }
@@ -65,25 +68,39 @@ impl Prepared<'_> {
                 Work::Network(network, most) => {
                     return self.pass(network, *most, picture.size())?.pixels(picture, put, progress);
                 }
-                Work::TotalVariation(lambda) => put((0, 0), &self.vary(picture, *lambda, progress)?),
+                Work::TotalVariation(_) | Work::Solved(..) => put((0, 0), &self.whole(picture, progress)?),
             }
             Ok(())
         })
     }
 
-    pub(super) fn vary(
-        &self,
-        picture: &impl Pixels,
-        lambda: f32,
-        progress: &mut Progress<'_>,
-    ) -> Result<Image> {
+    /// What was proven of the last picture that was [solved](super::Denoiser::tolerance) for.
+    pub fn proof(&self) -> Option<Proof> {
+        self.proof.get().copied()
+    }
+
+    /// A picture by what needs the whole of it.
+    pub(super) fn whole(&self, picture: &impl Pixels, progress: &mut Progress<'_>) -> Result<Image> {
         let (height, width) = picture.size();
-        variation::check_memory(picture.kind(), (height, width))?;
+        if matches!(self.work, Work::TotalVariation(_)) {
+            variation::check_memory(picture.kind(), (height, width))?;
+        }
         let stabiliser = self.stabiliser.as_ref();
         let noisy = forward(stabiliser, picture.crop(0..height, 0..width));
-        step(progress, 0, 1)?;
-        let estimate = variation::denoise(&noisy, lambda, &mut |_| progress(0, 1))?;
-        step(progress, 1, 1)?;
+        let estimate = match &self.work {
+            Work::TotalVariation(lambda) => {
+                step(progress, 0, 1)?;
+                let estimate = variation::denoise(&noisy, *lambda, &mut |_| progress(0, 1))?;
+                step(progress, 1, 1)?;
+                estimate
+            }
+            Work::Solved(network, tolerance) => {
+                let (estimate, proof) = solved::denoise((self.engine, network), &noisy, *tolerance, progress)?;
+                self.proof.get_or_init(|| proof);
+                estimate
+            }
+            Work::Nothing | Work::Network(..) => noisy,
+        };
         finished(stabiliser, estimate, self.clip)
     }
 

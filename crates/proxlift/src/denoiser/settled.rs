@@ -9,6 +9,7 @@ use super::stabiliser::Stabiliser;
 use super::{Denoiser, Level, standard};
 use crate::image::noise::check_sigma_below_white;
 use crate::{Result, image::Channels, memory, noise::NoiseKind};
+use std::sync::OnceLock;
 
 /// What a [`Denoiser`] settled about a picture, in numbers that can travel: with the same denoiser, parts of the picture come
 /// out as parts of the whole.
@@ -107,8 +108,9 @@ impl Denoiser {
     fn ready(&self, channels: Channels, found: Found) -> Result<Prepared<'_>> {
         let Found { camera, sigma, stabiliser, noise } = found;
         let method = self.method.suited(channels, camera);
-        let work = method.work(channels, self.strength, sigma)?;
+        let work = method.work(channels, self.strength, sigma, self.tolerance)?;
         let built_in = if let Method::BuiltIn(model) = method { Some(*model) } else { None };
-        Ok(Prepared { work, stabiliser, clip: self.clip, noise, built_in, engine: &*self.engine })
+        let (clip, engine) = (self.clip, &*self.engine);
+        Ok(Prepared { work, stabiliser, clip, noise, built_in, engine, proof: OnceLock::new() })
     }
 }

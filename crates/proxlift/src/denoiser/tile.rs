@@ -60,7 +60,7 @@ impl Prepared<'_> {
         memory::or_error(|| match &self.work {
             Work::Nothing => Ok(clipped(seen, self.clip)),
             Work::Network(network, most) => self.pass(network, *most, size)?.of_seen(seen, rows, columns),
-            Work::TotalVariation(lambda) => self.vary(&seen, *lambda, progress),
+            Work::TotalVariation(_) | Work::Solved(..) => self.whole(&seen, progress),
         })
     }
 

@@ -12,6 +12,7 @@
 
 mod absolute_distance;
 mod box_clip;
+mod conjugated;
 mod group;
 mod group_l2;
 mod identity;
@@ -32,6 +33,7 @@ mod threshold;
 
 pub use absolute_distance::AbsoluteDistance;
 pub use box_clip::BoxClip;
+pub use conjugated::Conjugated;
 pub use group_l2::GroupL2;
 pub use identity::Identity;
 pub use joined::Joined;
@@ -141,6 +143,44 @@ pub trait Prox<T: Real>: Send + Sync {
         assert_eq!(u.len(), v.len(), "the fields of a Bregman penalty have different lengths");
         self.prox(tau, v, out);
         out.iter_mut().zip(u).for_each(|(out, &u)| *out -= u);
+    }
+}
+
+impl<T: Real, P: Prox<T> + ?Sized> Prox<T> for Box<P> {
+    fn validate(&self) -> Result<()> {
+        (**self).validate()
+    }
+
+    fn planes(&self) -> Option<usize> {
+        (**self).planes()
+    }
+
+    fn scale(&mut self, factor: T) {
+        (**self).scale(factor);
+    }
+
+    fn value(&self, u: &[T]) -> T {
+        (**self).value(u)
+    }
+
+    fn conjugate_value(&self, w: &[T]) -> T {
+        (**self).conjugate_value(w)
+    }
+
+    fn prox_in_place(&self, tau: T, v: &mut [T]) {
+        (**self).prox_in_place(tau, v);
+    }
+
+    fn prox_conjugate(&self, tau: T, v: &[T], out: &mut [T]) {
+        (**self).prox_conjugate(tau, v, out);
+    }
+
+    fn pullback(&self, tau: T, v: &[T], g: &[T], out: &mut [T]) {
+        (**self).pullback(tau, v, g, out);
+    }
+
+    fn penalty_distance(&self, tau: T, u: &[T], v: &[T], p: &[T]) -> T {
+        (**self).penalty_distance(tau, u, v, p)
     }
 }
 

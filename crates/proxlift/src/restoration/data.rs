@@ -42,6 +42,14 @@ impl DataTerm {
         Ok(Self::Poisson(Counted { operator, counts: KullbackLeibler::new(y, (1.0 / gain) as f32)?, rho }))
     }
 
+    /// The noise where counts are as most are; that of Gaussian noise.
+    pub fn usual_sigma(&self) -> f64 {
+        match self {
+            Self::Gaussian { weight, .. } => weight.powf(-0.5),
+            Self::Poisson(counted) => counted.rho.powf(-0.5),
+        }
+    }
+
     pub fn value(&self, x: &[f32]) -> f64 {
         match self {
             Self::Gaussian { fit, weight } => weight * fit.energy(x),

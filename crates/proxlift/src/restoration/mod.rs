@@ -31,15 +31,17 @@ pub use kernel::Kernel;
 pub use plug_and_play::Schedule;
 
 use crate::denoiser::estimate_pixels;
+use crate::engine;
 use crate::image::{Image, noise::check_sigma_below_white};
-use crate::model::BuiltIn;
+use crate::model::{BuiltIn, Model};
 use crate::noise::NoiseKind;
-use crate::solver::{Ended, Iterate, Until};
+use crate::solver::{Iterate, Until};
 use crate::{Denoiser, Error, Result, memory};
 use data::DataTerm;
 use degradation::Forward;
 use std::ops::ControlFlow;
-use variational::Variation;
+use std::sync::Arc;
+use variational::{Penalty, Reached, minimise};
 
 /// What pictures are like.
 #[derive(Clone)]
@@ -48,6 +50,9 @@ pub enum Prior {
     Denoiser(Box<Denoiser>),
     /// Small total variation: a convex problem, solved to its optimum.
     TotalVariation,
+    /// A learned convex function, by the network whose layers, all the same, are its proximity operator in the limit
+    /// ([`FixedPoint`](crate::fixed_point::FixedPoint)): a convex problem too.
+    Convex(Arc<Model>),
 }
 
 impl From<Denoiser> for Prior {
@@ -74,6 +79,8 @@ pub struct Step {
     pub of: usize,
     /// How far it moved the estimate, relative to its norm.
     pub residual: f64,
+    /// What is minimised, and how much lower it may still get: for convex priors.
+    pub objective: Option<(f64, f64)>,
 }
 
 /// A restored picture, and how it was found.
@@ -83,13 +90,17 @@ pub struct Restored {
     pub image: Image,
     /// The noise level that it was restored for, where white is 1.
     pub sigma: f64,
-    /// How far each iteration moved the estimate, relative to its norm.
+    /// How far iterations moved the estimate, relative to its norm: each of plug-and-play, the last of every few else.
     pub residuals: Vec<f64>,
     /// `-log p(y | x)`, up to a constant: for Gaussian noise `||A x - y||^2 / (2 sigma^2)`, about half the number of values.
     pub misfit: f64,
     /// What was minimised, where that is a function: the misfit and the penalty.
     pub objective: Option<f64>,
-    /// Whether the iteration came to rest: the optimum, within the tolerance, or a schedule whose last iterations moved the
+    /// How much lower it may be for any other picture, which is proven: the duality gap.
+    pub gap: Option<f64>,
+    /// How many iterations there were.
+    pub iterations: usize,
+    /// Whether the iteration came to rest: the optimum, within the tolerance of the gap, or a schedule whose last iterations moved the
     /// estimate less and less.
     pub settled: bool,
 }
@@ -114,7 +125,7 @@ impl Restorer {
             likelihood: Likelihood::Gaussian { sigma: None },
             prior: Denoiser::from(BuiltIn::Best).into(),
             schedule: None,
-            until: Until { tolerance: 1e-5, most: 500 },
+            until: Until { tolerance: 1e-4, most: 2000 },
         }
     }
 
@@ -148,7 +159,7 @@ impl Restorer {
         Self { schedule: Some(schedule), ..self }
     }
 
-    /// When total variation stops.
+    /// When a convex prior stops: at a gap of at most this share of the objective.
     #[must_use]
     pub fn until(self, until: Until) -> Self {
         Self { until, ..self }
@@ -190,17 +201,16 @@ impl Restorer {
                 (sigma, DataTerm::gaussian(&forward, y.clone(), sigma)?)
             }
             Likelihood::Poisson { gain } => {
-                let mean = y.iter().map(|y| f64::from(*y)).sum::<f64>() / y.len() as f64;
                 let data = DataTerm::poisson(&forward, y.clone(), gain)?;
-                ((gain * mean.max(gain)).sqrt().max(LEAST_SIGMA), data)
+                (data.usual_sigma().max(LEAST_SIGMA), data)
             }
         };
-        let (mut residuals, mut objective) = (Vec::new(), None);
+        let (mut residuals, mut solved) = (Vec::new(), None);
         let settled = match &self.prior {
             Prior::Denoiser(denoiser) => {
                 let schedule = self.schedule.unwrap_or_else(|| self.usual_schedule(sigma));
                 let mut watch = |i: &Iterate<'_, f32>| {
-                    progress(&Step { done: i.iteration, of: schedule.steps, residual: i.residual })
+                    progress(&Step { done: i.iteration, of: schedule.steps, residual: i.residual, objective: None })
                 };
                 residuals = plug_and_play::run(&data, denoiser, &forward, &schedule, &mut x, &mut watch)?;
                 let contracts = contracts(&residuals);
@@ -211,26 +221,27 @@ impl Restorer {
                 }
                 contracts
             }
-            Prior::TotalVariation => {
-                // Of f scaled by sigma^2 for Gaussian noise, and of f itself for counts.
-                let per_sigma = variational::weight_per_sigma(seen.kind());
-                let (scale, unit) = match self.likelihood {
-                    Likelihood::Gaussian { .. } => (sigma, sigma.powi(-2)),
-                    Likelihood::Poisson { .. } => (1.0 / sigma, 1.0),
+            Prior::TotalVariation | Prior::Convex(_) => {
+                let engine = engine::standard();
+                let penalty = match &self.prior {
+                    Prior::Convex(model) => Penalty::learned(&*engine, model, &forward, sigma)?,
+                    _ => Penalty::variation(&forward, sigma)?,
                 };
-                let variation = Variation::new(&forward, per_sigma * scale)?;
-                let mut watch = |i: &Iterate<'_, f32>| {
-                    residuals.push(i.residual);
-                    progress(&Step { done: i.iteration, of: self.until.most, residual: i.residual })
+                let mut watch = |at: &Reached| {
+                    residuals.push(at.residual);
+                    let (done, of) = (at.iterations, self.until.most);
+                    progress(&Step { done, of, residual: at.residual, objective: Some((at.objective, at.gap)) })
                 };
                 let parts = (&data, &y[..], self.likelihood);
-                let course = variation.solve(parts, &forward, &mut x, &self.until, &mut watch)?;
-                objective = Some(data.value(&x) + unit * variation.value(&x));
-                course.ended == Ended::Settled
+                let reached = minimise(penalty, parts, (&forward, sigma), &mut x, &self.until, &mut watch)?;
+                solved = Some(reached);
+                reached.gap <= self.until.tolerance * reached.objective
             }
         };
         let misfit = data.value(&x);
-        Ok(Restored { image: forward.picture(x)?, sigma, residuals, misfit, objective, settled })
+        let iterations = solved.map_or(residuals.len(), |at| at.iterations);
+        let (objective, gap) = (solved.map(|at| at.objective), solved.map(|at| at.gap));
+        Ok(Restored { image: forward.picture(x)?, sigma, residuals, misfit, objective, gap, iterations, settled })
     }
 
     /// What was seen, with zeros where nothing was.
@@ -275,8 +286,12 @@ fn contracts(residuals: &[f64]) -> bool {
 impl std::str::FromStr for Prior {
     type Err = Error;
 
-    /// `tv`, or a denoiser by the name or file of its model.
+    /// `tv`; `convex:FILE`, the model of a convex function; or a denoiser by the name or file of its model.
     fn from_str(name: &str) -> Result<Self> {
-        if name == "tv" { Ok(Self::TotalVariation) } else { Ok(Denoiser::open(name)?.into()) }
+        match name.split_once(':') {
+            Some(("convex", file)) => Ok(Self::Convex(Model::load(file)?.into())),
+            _ if name == "tv" => Ok(Self::TotalVariation),
+            _ => Ok(Denoiser::open(name)?.into()),
+        }
     }
 }

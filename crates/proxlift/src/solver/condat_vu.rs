@@ -26,7 +26,7 @@ impl PrimalDualSteps {
     }
 }
 
-/// Minimises `f(x) + g(x) + h(L x)` for a smooth `f`, from the `x` that it is given and `u = 0`:
+/// Minimises `f(x) + g(x) + h(L x)` for a smooth `f`, from the `x` and `u` that it is given, zero where `u` is empty:
 ///
 /// ```text
 /// x_{k+1} = prox_{tau g}(x_k - tau (grad f(x_k) + L* u_k))
@@ -39,7 +39,7 @@ impl PrimalDualSteps {
 pub fn condat_vu<T: Real>(
     (f, g, h): (&(impl Smooth<T> + ?Sized), &(impl Prox<T> + ?Sized), &(impl Prox<T> + ?Sized)),
     op: &(impl LinearOperator<T> + ?Sized),
-    x: &mut Vec<T>,
+    (x, u): (&mut Vec<T>, &mut Vec<T>),
     steps: PrimalDualSteps,
     until: &Until,
     watch: &mut Watcher<'_, T>,
@@ -49,9 +49,12 @@ pub fn condat_vu<T: Real>(
         "the steps are {tau} and {sigma}, but they must be above zero");
     refuse!(x.len() != op.domain_len() => "a field has {} entries, but the operator needs {}", x.len(), op.domain_len());
     let (tau, sigma) = (T::of(tau), T::of(sigma));
-    let mut u: Vec<T> = memory::zeros(op.range_len());
+    if u.is_empty() {
+        *u = memory::zeros(op.range_len());
+    }
+    refuse!(u.len() != op.range_len() => "a field has {} entries, but the operator needs {}", u.len(), op.range_len());
     let (mut gradient, mut back, mut dual) = (x.clone(), x.clone(), u.clone());
-    repeat(until, (x, &mut u), watch, |x, u| {
+    repeat(until, (x, u), watch, |x, u| {
         f.gradient(x, &mut gradient);
         op.adjoint(u, &mut back);
         // x_{k+1}, then 2 x_{k+1} - x_k
