@@ -52,8 +52,8 @@ pub struct Arguments {
     /// Counts: what one count adds, where white is 1
     #[arg(long, value_name = "G", value_parser = not_negative, allow_negative_numbers = true)]
     gain: Option<f64>,
-    /// What pictures are like: best or small (built-in denoisers), tv (total variation: a convex problem, solved to its
-    /// optimum), or a model file
+    /// What pictures are like: best or small (built-in denoisers) or a model file; or a convex function, for which the
+    /// optimum is found: tv (total variation) or convex:FILE (a model of `proxlift train --convex`)
     #[arg(long, value_name = "NAME|FILE", default_value = "best")]
     prior: String,
     /// Also write the middle of the picture before and after, pixel by pixel: a PNG file
@@ -128,7 +128,9 @@ fn restore(restorer: &Restorer, seen: &Image) -> Result<Restored> {
     let mut bar = None;
     restorer.restore_watched(seen, &mut |step| {
         let text = match step.objective {
-            Some((objective, gap)) => format!("iteration {}, objective {objective:.4e}, gap {gap:.1e}", step.done),
+            Some((objective, gap)) => {
+                format!("iteration {}, objective {objective:.4e}, gap {gap:.1e}", step.done)
+            }
             None => format!("iteration {}, residual {:.1e}", step.done, step.residual),
         };
         bar.get_or_insert_with(|| Progress::with_text(0, step.of)).show(step.done, text);

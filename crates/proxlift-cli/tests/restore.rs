@@ -140,3 +140,42 @@ fn what_cannot_be_restored_is_told() {
     desk.refuses(&["restore", "a.png", "--blur", "box:3", "-o", "a.png"], &["a.png"]);
     desk.refuses(&["restore", "none.png", "--blur", "box:3"], &["none.png"]);
 }
+
+#[test]
+fn a_learned_convex_prior_denoises_and_deblurs_to_a_proven_gap() {
+    let (desk, clean) = (Desk::new(), clean(Channels::Grey));
+    let blur = Restorer::new(Degradation::Blur(Kernel::gaussian(1.0).unwrap())).border(Border::Circular);
+    put(&desk, "noisy.png", &add_gaussian(&clean, 0.1, 1, 0).unwrap());
+    put(&desk, "seen.png", &add_gaussian(&blur.degrade(&clean).unwrap(), 0.02, 1, 0).unwrap());
+    let train = "train --convex --start cosines --kernel 3 --features 8 --depth 4 --knots 3 --lambda 0.06 --count 40 --epochs 1 \
+                 --batch 4 --out run -q";
+    desk.succeeds(&train.split_whitespace().collect::<Vec<_>>());
+    let model = "run/model.safetensors";
+    let denoise = ["denoise", "noisy.png", "-o", "clean.png", "--sigma", "0.1", "--overwrite", "--model"];
+    let (_, err) = desk.succeeds(&[&denoise[..], &[model, "--tolerance", "1e-4"]].concat());
+    assert!(err.contains("iterations to a gap of"), "{err}");
+    assert!(score(&desk, "clean.png", &clean) > score(&desk, "noisy.png", &clean) + 3.0);
+    let (out, _) = desk.succeeds(&[&denoise[..], &[model, "--tolerance", "1e-3", "--json"]].concat());
+    let facts: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let gap = facts["proof"]["gap"].as_f64().unwrap();
+    assert!(gap <= 1e-3 && facts["proof"]["iterations"].as_u64().unwrap() > 1, "{facts}");
+    desk.refuses(&[&denoise[..], &["small", "--tolerance", "1e-3"]].concat(), &["layers are all the same"]);
+
+    let prior = format!("convex:{model}");
+    let flags = [
+        "restore",
+        "seen.png",
+        "--blur",
+        "gaussian:1.0",
+        "--sigma",
+        "0.02",
+        "--border",
+        "circular",
+        "--json",
+    ];
+    let (out, _) = desk.succeeds(&[&flags[..], &["--prior", &prior]].concat());
+    let facts: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let [gap, objective] = ["gap", "objective"].map(|key| facts[key].as_f64().unwrap());
+    assert!(facts["settled"] == true && gap <= 1e-4 * objective && gap >= 0.0, "{facts}");
+    assert!(score(&desk, "seen-restored.png", &clean) > score(&desk, "seen.png", &clean) + 0.5);
+}

@@ -1,8 +1,8 @@
 //! The network at its fixed point, whatever its weights, is the proximity operator of a convex function.
 
 use proxlift::engine::{Cpu, Engine, Reference};
-use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Regulariser};
 use proxlift::field::Field;
+use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Regulariser};
 use proxlift::laws::{adjoint_mismatch, max_relative_difference, random_field};
 use proxlift::network::Activation;
 use proxlift::operator::{Convolution, Filters, PowerState, spectral_norm};

@@ -3,14 +3,14 @@
 
 use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
 use proxlift::field::Field;
-use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field, same_bits_for_threads};
 use proxlift::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
-use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
+use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field, same_bits_for_threads};
 use proxlift::network::{Activation, Architecture, Network};
 use proxlift::operator::{Convolution, Filters, convolution_norm_bound};
 use proxlift::prox::{BoxClip, L2Ball, PiecewiseLinear};
 use proxlift::solver::{DualForwardBackward, DualParams, Inertia, StopRule};
 use proxlift::training::{Batch, Descent, Metric, Rate, Schedule, Trainer};
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 
 const SIDES: (usize, usize) = (6, 5);
 const SAMPLES: usize = 2;

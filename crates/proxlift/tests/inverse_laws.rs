@@ -1,6 +1,7 @@
 //! The operators and data terms of inverse problems keep their laws.
 
 use proxlift::Real;
+use proxlift::fixed_point::Conjugate;
 use proxlift::laws::{
     adjoint_mismatch, fenchel_young_mismatch, firm_expansion, moreau_mismatch, prox_optimality_gap,
     pullback_mismatch, random_field, resolvent_mismatch,
@@ -9,7 +10,10 @@ use proxlift::operator::{
     Blur, Composed, ConjugateGradients, Downsampling, FiniteDifferences, LinearOperator, Mask, Mirror,
     NormParams, PowerState, Resolvent, Stacked, Window, spectral_norm,
 };
-use proxlift::prox::{AbsoluteDistance, Joined, KullbackLeibler, LeastSquares, Prox, SquaredDistance};
+use proxlift::prox::{
+    AbsoluteDistance, Conjugated, Joined, KullbackLeibler, LeastSquares, PiecewiseLinear, Prox,
+    SquaredDistance,
+};
 
 /// Without symmetry, so that a flipped kernel is seen.
 const KERNEL: [f64; 15] = [0.1, 0.2, 0.0, 0.05, 0.1, 0.3, 0.4, -0.1, 0.0, 0.02, 0.0, 0.1, 0.03, 0.0, 0.1];
@@ -132,7 +136,20 @@ fn data_terms<T: Real>(len: usize) -> Vec<(&'static str, Box<dyn Prox<T>>)> {
         ("counts", Box::new(counted.clone())),
         ("counts at a contrast", scaled(Box::new(counted))),
         ("joined", Box::new(joined)),
+        ("conjugated", scaled(Box::new(Conjugated(squared_at(len))))),
+        ("of a network", scaled(Box::new(learned(len)))),
     ]
+}
+
+fn squared_at<T: Real>(len: usize) -> SquaredDistance<T> {
+    SquaredDistance::new(random_field(len, 9), T::of(0.8)).unwrap()
+}
+
+/// Two features, each twice.
+fn learned<T: Real>(len: usize) -> Conjugate<T> {
+    let of = |numbers: &[f64]| numbers.iter().map(|&x| T::of(x)).collect();
+    let s = PiecewiseLinear::new(2, of(&[0.1, 0.5, 0.2, 0.3]), of(&[1.0, 0.4, 0.1, 0.3, 0.9, 0.2])).unwrap();
+    Conjugate::new(s, T::of(0.7), len / 4)
 }
 
 fn laws_hold<T: Real>(name: &str, psi: &dyn Prox<T>, len: usize, tolerance: f64) {

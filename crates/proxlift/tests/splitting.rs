@@ -164,7 +164,8 @@ fn condat_vu_approaches_and_finds_what_others_find() {
     let distance = proxlift::prox::SquaredDistance::new(data.data().to_vec(), 1.0).unwrap();
     let steps = PrimalDualSteps::for_norms(0.0, safe_norm::<f64>(&stacked), 1.0);
     let (joined, mut second) = (Joined::new(distance, 72, variation), vec![0.0; 72]);
-    condat_vu((&Flat, &inside, &joined), &stacked, (&mut second, &mut Vec::new()), steps, &EXACT, &mut quiet).unwrap();
+    condat_vu((&Flat, &inside, &joined), &stacked, (&mut second, &mut Vec::new()), steps, &EXACT, &mut quiet)
+        .unwrap();
     assert!(max_relative_difference(&second, &found.0) < 1e-6);
 }
 
@@ -178,7 +179,8 @@ fn condat_vu_denoises_as_dual_forward_backward_does() {
     let near = proxlift::prox::SquaredDistance::new(z, 1.0).unwrap();
     let steps = PrimalDualSteps::for_norms(0.0, differences.norm(), 1.0);
     let (variation, mut x) = (GroupL2::new(2, 2, vec![0.2]).unwrap(), vec![0.0; 72]);
-    condat_vu((&Flat, &near, &variation), &differences, (&mut x, &mut Vec::new()), steps, &EXACT, &mut quiet).unwrap();
+    condat_vu((&Flat, &near, &variation), &differences, (&mut x, &mut Vec::new()), steps, &EXACT, &mut quiet)
+        .unwrap();
     assert!(max_relative_difference(&x, &expected) < 1e-6);
 }
 
@@ -195,7 +197,8 @@ fn counts_are_fitted_alike_by_two_algorithms() {
     let mut x = vec![0.5; 72];
     let identity = Blur::new(&[1.0], (1, 1), 1, SIZE).unwrap();
     let steps = PrimalDualSteps::for_norms(0.0, 1.0, 1.0);
-    condat_vu((&Flat, &sparse, &counts), &identity, (&mut x, &mut Vec::new()), steps, &EXACT, &mut quiet).unwrap();
+    condat_vu((&Flat, &sparse, &counts), &identity, (&mut x, &mut Vec::new()), steps, &EXACT, &mut quiet)
+        .unwrap();
     assert!(max_relative_difference(&x, &expected) < 1e-6);
 }
 

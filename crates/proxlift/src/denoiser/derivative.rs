@@ -32,9 +32,9 @@ impl Denoiser {
             Work::Network(network, most) => {
                 memory::or_error(|| pull_back(ready.engine, network, *most, noisy, g))
             }
-            Work::TotalVariation(_) | Work::Solved(..) => {
-                Err(invalid!("only the layers of a network have a derivative here: leave the method or tolerance out"))
-            }
+            Work::TotalVariation(_) | Work::Solved(..) => Err(invalid!(
+                "only the layers of a network have a derivative here: leave the method or tolerance out"
+            )),
         }
     }
 }

@@ -249,7 +249,8 @@ impl Denoiser {
         refuse!(counted && self.given().is_some() =>
             "a noise level is for noise that is the same everywhere: give counts their gain and read noise instead");
         if let Some(tolerance) = self.tolerance {
-            let network = self.method.model(self.channels().unwrap_or(Channels::Grey)).map(|model| &model.network);
+            let network =
+                self.method.model(self.channels().unwrap_or(Channels::Grey)).map(|model| &model.network);
             solved::check(network, tolerance)?;
         }
         self.method.check(self.strength, self.given())

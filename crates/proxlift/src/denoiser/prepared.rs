@@ -4,8 +4,8 @@
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
 use super::pixels::{BAND, Pixels};
-use super::span::Span;
 use super::solved::{self, Proof};
+use super::span::Span;
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::image::{Image, io::Raster};
@@ -95,7 +95,8 @@ impl Prepared<'_> {
                 estimate
             }
             Work::Solved(network, tolerance) => {
-                let (estimate, proof) = solved::denoise((self.engine, network), &noisy, *tolerance, progress)?;
+                let (estimate, proof) =
+                    solved::denoise((self.engine, network), &noisy, *tolerance, progress)?;
                 self.proof.get_or_init(|| proof);
                 estimate
             }

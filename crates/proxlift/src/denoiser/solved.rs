@@ -43,7 +43,8 @@ pub(super) fn denoise(
         .step_by(PART)
         .flat_map(|y| (0..width).step_by(PART).map(move |x| (span(y, height), span(x, width))))
         .collect();
-    let (mut result, mut proof) = (noisy.clone(), Proof { parts: parts.len() * planes.len(), ..Proof::default() });
+    let (mut result, mut proof) =
+        (noisy.clone(), Proof { parts: parts.len() * planes.len(), ..Proof::default() });
     step(progress, 0, proof.parts)?;
     let mut done = 0;
     for ((rows, seen_rows), (columns, seen_columns)) in parts {
@@ -59,14 +60,18 @@ pub(super) fn denoise(
             let (x, info) = regulariser.prox(&seen.data()[samples.clone()], stop, &mut watch)?;
             let gap = info.gap / info.primal.max(f64::MIN_POSITIVE);
             if gap > tolerance {
-                tracing::warn!("after {MOST} iterations the duality gap is {gap:.1e} of the objective, more than was asked for");
+                tracing::warn!(
+                    "after {MOST} iterations the duality gap is {gap:.1e} of the objective, more than was asked for"
+                );
             }
             estimate.data_mut()[samples].copy_from_slice(&x);
-            proof = Proof { iterations: proof.iterations.max(info.iterations), gap: proof.gap.max(gap), ..proof };
+            proof =
+                Proof { iterations: proof.iterations.max(info.iterations), gap: proof.gap.max(gap), ..proof };
             done += 1;
             step(progress, done, proof.parts)?;
         }
-        let inside = |wanted: &Range<usize>, seen: &Range<usize>| wanted.start - seen.start..wanted.end - seen.start;
+        let inside =
+            |wanted: &Range<usize>, seen: &Range<usize>| wanted.start - seen.start..wanted.end - seen.start;
         let wanted = estimate.crop(inside(&rows, &seen_rows), inside(&columns, &seen_columns));
         result.put((rows.start, columns.start), &wanted);
     }
@@ -89,7 +94,9 @@ fn check_memory(features: usize, (height, width): (usize, usize)) -> Result<()> 
 pub(super) fn check(network: Option<&Network<f32>>, tolerance: f64) -> Result<()> {
     refuse!(!(tolerance.is_finite() && tolerance > 0.0) => "the tolerance is {tolerance}, but it must be above zero");
     let Some(network) = network else {
-        return Err(Error::invalid("a tolerance is for networks whose layers are all the same, such as convex"));
+        return Err(Error::invalid(
+            "a tolerance is for networks whose layers are all the same, such as convex",
+        ));
     };
     FixedPoint::of(network).map(drop).map_err(|e| {
         invalid!("a tolerance is for networks whose layers are all the same, such as convex: {e}")

@@ -109,7 +109,8 @@ impl<T: Real> LinearOperator<T> for Mirrored<'_, T> {
 
     fn apply(&self, x: &[T], y: &mut [T]) {
         let (mut images, mut features) = (self.images(), self.features());
-        let (channels, radius, pixels) = (self.theta.channels(), self.theta.radius(), self.height * self.width);
+        let (channels, radius, pixels) =
+            (self.theta.channels(), self.theta.radius(), self.height * self.width);
         let planes = images.data_mut().par_chunks_mut(self.grid.len()).enumerate();
         planes.for_each(|(i, plane)| {
             let from = &x[i % channels * pixels..][..pixels];
@@ -131,7 +132,8 @@ impl<T: Real> LinearOperator<T> for Mirrored<'_, T> {
         features.data_mut().copy_from_slice(y);
         self.clear_around(features.data_mut());
         self.engine.adjoint(&self.theta, &features, &mut images);
-        let (channels, radius, pixels) = (self.theta.channels(), self.theta.radius(), self.height * self.width);
+        let (channels, radius, pixels) =
+            (self.theta.channels(), self.theta.radius(), self.height * self.width);
         x.fill(T::zero());
         for (i, plane) in images.data().chunks_exact(self.grid.len()).enumerate() {
             let to = &mut x[i % channels * pixels..][..pixels];

@@ -115,7 +115,11 @@ impl<T: Real> PiecewiseLinear<T> {
 
     /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.
     pub fn bound(&mut self) {
-        self.slopes.iter_mut().skip(self.pieces).step_by(self.pieces + 1).for_each(|slope| *slope = T::zero());
+        self.slopes
+            .iter_mut()
+            .skip(self.pieces)
+            .step_by(self.pieces + 1)
+            .for_each(|slope| *slope = T::zero());
     }
 
     /// `prox_{rho psi}` where this is `prox_psi`: at the knots, `(1 - rho) s(l) + rho l`.

@@ -210,7 +210,12 @@ impl Restorer {
             Prior::Denoiser(denoiser) => {
                 let schedule = self.schedule.unwrap_or_else(|| self.usual_schedule(sigma));
                 let mut watch = |i: &Iterate<'_, f32>| {
-                    progress(&Step { done: i.iteration, of: schedule.steps, residual: i.residual, objective: None })
+                    progress(&Step {
+                        done: i.iteration,
+                        of: schedule.steps,
+                        residual: i.residual,
+                        objective: None,
+                    })
                 };
                 residuals = plug_and_play::run(&data, denoiser, &forward, &schedule, &mut x, &mut watch)?;
                 let contracts = contracts(&residuals);
@@ -230,7 +235,12 @@ impl Restorer {
                 let mut watch = |at: &Reached| {
                     residuals.push(at.residual);
                     let (done, of) = (at.iterations, self.until.most);
-                    progress(&Step { done, of, residual: at.residual, objective: Some((at.objective, at.gap)) })
+                    progress(&Step {
+                        done,
+                        of,
+                        residual: at.residual,
+                        objective: Some((at.objective, at.gap)),
+                    })
                 };
                 let parts = (&data, &y[..], self.likelihood);
                 let reached = minimise(penalty, parts, (&forward, sigma), &mut x, &self.until, &mut watch)?;
@@ -241,7 +251,16 @@ impl Restorer {
         let misfit = data.value(&x);
         let iterations = solved.map_or(residuals.len(), |at| at.iterations);
         let (objective, gap) = (solved.map(|at| at.objective), solved.map(|at| at.gap));
-        Ok(Restored { image: forward.picture(x)?, sigma, residuals, misfit, objective, gap, iterations, settled })
+        Ok(Restored {
+            image: forward.picture(x)?,
+            sigma,
+            residuals,
+            misfit,
+            objective,
+            gap,
+            iterations,
+            settled,
+        })
     }
 
     /// What was seen, with zeros where nothing was.

@@ -61,7 +61,12 @@ impl<'e> Penalty<'e> {
     }
 
     /// The regulariser that a network at its fixed point is the proximity operator of.
-    pub fn learned(engine: &'e dyn Engine<f32>, model: &Model, forward: &Forward, sigma: f64) -> Result<Self> {
+    pub fn learned(
+        engine: &'e dyn Engine<f32>,
+        model: &Model,
+        forward: &Forward,
+        sigma: f64,
+    ) -> Result<Self> {
         let colours = model.network.architecture().colours();
         refuse!(colours != forward.channels =>
             "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));

@@ -2,8 +2,8 @@
 //! believes that it did something.
 
 use super::{Algorithm, Preset, Secant, Settings, StepRule, settings::LIFTED_BREGMAN};
-use crate::{Result, network::Unrolling};
 use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
+use crate::{Result, network::Unrolling};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
 pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {

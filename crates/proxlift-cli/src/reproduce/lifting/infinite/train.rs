@@ -8,11 +8,11 @@ use proxlift::engine;
 use proxlift::evaluation::mean_psnr;
 use proxlift::field::Field;
 use proxlift::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
-use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use proxlift::network::{Architecture, Network};
 use proxlift::training::{
     Batch, Constraint, Descent, GradientDescent, Metric, Mu, Rate, Rule, Schedule, Trainer,
 };
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use serde::{Deserialize, Serialize};
 
 const SIDE: usize = 32;
