@@ -159,6 +159,11 @@ impl Patches {
         self.channels() * self.spec.size * self.spec.size
     }
 
+    /// The image of the set that patch `i` comes from.
+    pub fn picture(&self, i: usize) -> usize {
+        self.usable[i % self.usable.len()]
+    }
+
     /// Fills `x` with the clean patches `indices` and `z` with their noisy versions, patch after patch, each
     /// planar. A patch depends on its index and on `visit` alone.
     /// Panics if a buffer does not hold exactly the patches asked for.
@@ -220,7 +225,7 @@ impl Patches {
 
     /// Cuts patch `i` out of the set, or of the noisy versions.
     fn cut(&self, set: &ImageSet, i: usize, draw: u64, x: &mut [f32]) {
-        let image = &set.images()[self.usable[i % self.usable.len()]];
+        let image = &set.images()[self.picture(i)];
         let size = self.spec.size;
         let mut rng = stream(self.spec.seed, Purpose::PatchPlace, draw, i as u64);
         let top = below(&mut rng, image.height() - size + 1);

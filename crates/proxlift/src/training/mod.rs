@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod constraint;
 pub mod descent;
 pub mod driver;
+mod gathered;
 pub mod lbfb;
 pub mod lifted;
 mod material;
