@@ -4,6 +4,7 @@ use super::{Alone, Team, ordered::add_rows, places::Places};
 use crate::{Error, Result};
 use bytemuck::{cast_slice, cast_slice_mut};
 use serde::{Serialize, de::DeserializeOwned};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +34,7 @@ struct State {
     places: Places,
     sent: Vec<f32>,
     received: Vec<f32>,
-    part: Vec<f32>,
+    total: Vec<f32>,
 }
 
 static ALONE: LazyLock<Ranks> = LazyLock::new(|| Ranks::new(Arc::new(Alone)));
@@ -93,12 +94,12 @@ impl Ranks {
         if size == 1 || weights == 0 {
             return add_rows(own.len() / weights.max(1), |s| &own[s * weights..][..weights], sum);
         }
-        let State { places, sent, received, part } = &mut *self.state();
-        let start = |r: usize| r * weights / size;
-        let width = |r: usize| start(r + 1) - start(r);
+        let State { places, sent, received, total } = &mut *self.state();
+        let part = |r: usize| self.part(weights, r);
+        let width = |r: usize| part(r).len();
         sent.clear();
         for r in 0..size {
-            own.chunks_exact(weights).for_each(|row| sent.extend_from_slice(&row[start(r)..start(r + 1)]));
+            own.chunks_exact(weights).for_each(|row| sent.extend_from_slice(&row[part(r)]));
         }
         let (counts, mine) = (&places.counts, width(rank));
         received.resize(places.at.len() * mine, 0.0);
@@ -106,12 +107,12 @@ impl Ranks {
         let from: Vec<usize> = counts.iter().map(|count| 4 * count * mine).collect();
         self.team.exchange(cast_slice(sent), &to, cast_slice_mut(received), &from);
         let first: Vec<usize> = starts(counts);
-        part.clear();
-        part.extend_from_slice(&sum[start(rank)..start(rank + 1)]);
+        total.clear();
+        total.extend_from_slice(&sum[part(rank)]);
         let row = |s: usize| &received[(first[places.at[s]] + places.local[s]) * mine..][..mine];
-        add_rows(places.at.len(), row, part);
+        add_rows(places.at.len(), row, total);
         let from: Vec<usize> = (0..size).map(|r| 4 * width(r)).collect();
-        self.team.gather(cast_slice(part), cast_slice_mut(sum), &from);
+        self.team.gather(cast_slice(total), cast_slice_mut(sum), &from);
     }
 
     /// The numbers of all samples in the order of the batch, `width` for each, those of this member's samples being `own`.
@@ -215,6 +216,22 @@ impl Ranks {
         for r in (0..size).filter(|&r| others(r)) {
             between(r, rank).zip(&mut rows).for_each(|(s, row)| take(s, row));
         }
+    }
+
+    /// The part of `number` pieces of work that is a member's.
+    pub fn part(&self, number: usize, rank: usize) -> Range<usize> {
+        rank * number / self.size()..(rank + 1) * number / self.size()
+    }
+
+    /// The results of `number` pieces of work, this member's being its [part](Self::part).
+    pub fn of_parts(&self, own: Vec<f64>, number: usize) -> Vec<f64> {
+        if self.size() == 1 {
+            return own;
+        }
+        let from: Vec<usize> = (0..self.size()).map(|rank| 8 * self.part(number, rank).len()).collect();
+        let mut all = vec![0.0; number];
+        self.team.gather(cast_slice(&own), cast_slice_mut(&mut all), &from);
+        all
     }
 
     /// Everybody's bytes.

@@ -143,7 +143,7 @@ impl Trainer for GradientDescent {
         let scale = 1.0 / (rule.loss_weight() * batch.indices.len() as f32);
         let rate = self.optimiser.step(network, &mut gradients, scale, progress);
         self.constraint.project(network);
-        self.norms.follow(network);
+        self.norms.follow_among(network, ranks);
         self.visits += 1;
         let loss = ranks.of_samples(gradients.loss.clone(), 1).iter().sum();
         self.gradients = Some(gradients);

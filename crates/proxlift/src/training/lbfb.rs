@@ -192,7 +192,7 @@ impl Trainer for LbFb {
         }
         (self.lifted, self.memory) = (Some(lifted), memory);
         self.visits += 1;
-        self.norms.follow(network);
+        self.norms.follow_among(network, engine.ranks());
         Ok(report)
     }
 
