@@ -43,6 +43,11 @@ pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
+/// Nothing more is told.
+pub fn be_silent() {
+    MUTE.store(true, Ordering::Relaxed);
+}
+
 /// A process that was silent has something to tell.
 pub fn speak() {
     MUTE.store(false, Ordering::Relaxed);

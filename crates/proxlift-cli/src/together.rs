@@ -9,6 +9,10 @@ use proxlift::team::{Ending, Ranks};
 use proxlift::{Error, Result, memory};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a process that ends with an error waits for the others.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Train networks to remove noise on many machines at once.
 #[derive(Parser)]
@@ -87,23 +91,28 @@ fn begin(cli: &Cli, ranks: &Ranks) -> Result<()> {
 fn finish<E: Into<anyhow::Error>>(
     ranks: &Ranks,
     result: std::result::Result<(), E>,
-    abort: impl FnOnce(i32),
+    abort: impl FnOnce(i32) + Copy + Send + 'static,
 ) -> ExitCode {
     let result = result.map_err(Into::into);
-    match (&result, ranks.ending()) {
-        (Ok(()), _) => ExitCode::SUCCESS,
-        (Err(_), Ending::Theirs) => ExitCode::from(BAD_INPUT),
-        (Err(_), Ending::Ours) => {
-            output::speak();
-            end(result)
-        }
-        (Err(_), Ending::Unknown) => {
-            output::speak();
-            let code = end(result);
-            if ranks.size() > 1 {
-                abort(BAD_INPUT.into());
-            }
-            code
-        }
+    if result.is_ok() {
+        return ExitCode::SUCCESS;
     }
+    let ending = ranks.ending();
+    let code = if ending == Ending::Theirs {
+        ExitCode::from(BAD_INPUT)
+    } else {
+        output::speak();
+        end(result)
+    };
+    // What comes now is only noise: the others end, or are ended.
+    output::be_silent();
+    if ranks.size() > 1 && ending == Ending::Unknown {
+        abort(BAD_INPUT.into());
+    }
+    // Should the others not follow, they are ended too.
+    std::thread::spawn(move || {
+        std::thread::sleep(PATIENCE);
+        abort(BAD_INPUT.into());
+    });
+    code
 }

@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments, ranks: &Arc<Ranks>) -> Result<()> {
             ranks.rank()
         )))
     })?;
-    pool(given.threads)?.install(|| work(arguments, config, network, given.out, folder, ranks))
+    ranks.agree(pool(given.threads))?.install(|| work(arguments, config, network, given.out, folder, ranks))
 }
 
 /// The settings, and the folder of the run if it is resumed, for the first process.

@@ -301,12 +301,16 @@ impl Ranks {
         }
         let sentence = result.as_ref().err().map(ToString::to_string);
         let all = self.bytes_of_all(sentence.as_deref().unwrap_or_default().as_bytes());
-        let Some(teller) = all.iter().position(|sentence| !sentence.is_empty()) else { return result };
+        let teller = all.iter().position(|sentence| !sentence.is_empty());
+        let Some(teller) = teller else {
+            self.ending.store(0, Ordering::Relaxed);
+            return result;
+        };
         let ours = teller == self.rank();
         self.ending.store(if ours { 1 } else { 2 }, Ordering::Relaxed);
         match result {
-            Err(error) if ours => Err(error),
-            _ => Err(Error::Invalid(String::from_utf8_lossy(&all[teller]).into_owned())),
+            Err(error) => Err(error),
+            Ok(_) => Err(Error::Invalid(String::from_utf8_lossy(&all[teller]).into_owned())),
         }
     }
 

@@ -191,7 +191,7 @@ pub fn train(
             let loss = report.loss / indices.len() as f64;
             let usual = first_loss.get_or_insert(loss).max(1.0);
             if !loss.is_finite() || loss > DIVERGED * usual {
-                return Err(Error::Diverged { epoch: epoch + 1 });
+                return ranks.agree(Err(Error::Diverged { epoch: epoch + 1 }));
             }
             add(&mut record, &report);
             if observer.batch(&Progress { epoch: epoch + 1, done, all, loss }) == Go::Stop {
@@ -201,7 +201,7 @@ pub fn train(
         }
         let mut weights = network.filters().flat_map(|theta| theta.weights());
         if weights.any(|w| !w.is_finite()) {
-            return Err(Error::Diverged { epoch: epoch + 1 });
+            return ranks.agree(Err(Error::Diverged { epoch: epoch + 1 }));
         }
         if !record.least_step.is_finite() {
             record.least_step = 0.0;
