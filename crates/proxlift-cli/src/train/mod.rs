@@ -109,7 +109,8 @@ fn work(
     folder: Option<Folder>,
     ranks: &Arc<Ranks>,
 ) -> Result<()> {
-    let data = ranks.agree(Data::load(&mut config))?;
+    let record = ranks.agree(Record::of(&config.settings, ranks))?;
+    let data = ranks.agree(Data::load(&mut config, ranks))?;
     // The first process has the folder.
     let folder = ranks.agree(match folder {
         None if ranks.is_first() && arguments.resume.is_none() => {
@@ -118,10 +119,13 @@ fn work(
         folder => Ok(folder),
     })?;
     let folder = folder.as_ref();
-    let checked = folder
-        .map(|folder| Record::of(&config.settings)?.check(folder.root(), arguments.accept_changed_data));
+    let checked = folder.map(|folder| record.check(folder.root(), arguments.accept_changed_data));
     ranks.agree(checked.unwrap_or(Ok(())))?;
-    interrupt::listen();
+    if ranks.size() == 1 {
+        interrupt::listen();
+    } else {
+        interrupt::leave_as_a_team();
+    }
     let (stop_after, previous) = (arguments.stop_after, arguments.previous);
     let material = Material { data: &data, network, stop_after, previous, ranks };
     let outcome = match config.grid.clone() {

@@ -150,7 +150,7 @@ pub fn train(
     refuse!(!size.is_multiple_of(stride) => "patches of {size} pixels cannot be taken apart with stride {stride}");
     let grid = architecture.grid(size / stride, size / stride)?;
     let ranks = engine.ranks();
-    trainer.join(&|sample| patches.picture(sample) % ranks.size() == ranks.rank());
+    trainer.join(&|sample| patches.home(sample) % ranks.size() == ranks.rank());
     let mut batches = Batches::new(patches.len(), plan.order)?;
     let all = patches.len() * plan.epochs;
     let mut done = patches.len() * first.epoch;
@@ -168,11 +168,11 @@ pub fn train(
         };
         let mut batch: Option<Batch> = None;
         for (i, indices) in batches.epoch(epoch as u64, plan.batch_of(epoch)).enumerate() {
-            let own = ranks.spread(indices.iter().map(|&i| patches.picture(i)));
+            let own = ranks.spread(indices.iter().map(|&i| patches.home(i)));
             let own: Vec<usize> = own.into_iter().map(|place| indices[place]).collect();
             x.resize(own.len() * patches.values(), 0.0);
             z.resize(x.len(), 0.0);
-            patches.fill(&own, visit, &mut x, &mut z);
+            patches.fill_among(ranks, (indices, &own), visit, &mut x, &mut z);
             let fits = batch.take().filter(|b| b.z.samples() == own.len());
             let zeros = || Field::zeros(own.len(), architecture.channels, grid);
             let mut now = match fits {
