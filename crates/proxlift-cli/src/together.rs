@@ -3,7 +3,9 @@
 //! The first process speaks and writes. An error that all know of is told once; one that the others do not know of ends them
 //! too, by `abort`.
 
-use crate::{BAD_INPUT, Common, end, output, prepare_faults, refuse_flags, sentence_of, train};
+use crate::{
+    BAD_INPUT, Common, end, output, prepare_faults, refuse_flags, scaling, sentence_of, sweep, train,
+};
 use clap::{Parser, Subcommand};
 use proxlift::team::{Ending, Ranks};
 use proxlift::{Error, Result, memory};
@@ -33,6 +35,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Train(Box<train::Arguments>),
+    Sweep(sweep::Arguments),
+    Scaling(scaling::Arguments),
 }
 
 /// The whole command as one of several processes. Where the others do not know of an error, it is told, and `abort` ends them.
@@ -67,6 +71,8 @@ impl Command {
     fn run(&self, ranks: &Arc<Ranks>) -> anyhow::Result<()> {
         match self {
             Self::Train(arguments) => train::run(arguments, ranks),
+            Self::Sweep(arguments) => sweep::run(arguments, ranks),
+            Self::Scaling(arguments) => scaling::run(arguments, ranks),
         }
     }
 }

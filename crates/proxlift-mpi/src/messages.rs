@@ -3,9 +3,18 @@
 use mpi::Count;
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
-use proxlift::team::Team;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
+use proxlift::{Result, team::Team};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The messages of a queue: somebody asks for work, and is given the number of a piece.
+const ASKED: mpi::Tag = 1;
+const GIVEN: mpi::Tag = 2;
+
+/// Between two looks whether somebody asks: the processor is for the work.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// All processes that `mpirun` started.
 pub struct Messages {
@@ -19,6 +28,56 @@ impl Messages {
     /// The processes of `world`.
     pub fn new(world: &SimpleCommunicator) -> Self {
         Self { rank: world.rank() as usize, size: world.size() as usize, turn: Mutex::default() }
+    }
+
+    /// Gives the next piece of work to whoever asks, and does some in a thread of its own.
+    fn serve(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let own = || {
+            loop {
+                let job = next.fetch_add(1, Ordering::Relaxed);
+                if job >= jobs {
+                    return Ok(());
+                }
+                work(job)?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(own);
+            let mut asking = self.size - 1;
+            while asking > 0 {
+                let asked = self.in_turn(|world| {
+                    let status = world.any_process().immediate_probe_with_tag(ASKED)?;
+                    let other = world.process_at_rank(status.source_rank());
+                    other.receive_with_tag::<u8>(ASKED);
+                    let job = next.fetch_add(1, Ordering::Relaxed).min(jobs);
+                    other.send_with_tag(&(job as u64), GIVEN);
+                    Some(job)
+                });
+                asking -= usize::from(asked == Some(jobs));
+                if asked.is_none() {
+                    if worker.is_finished() && next.load(Ordering::Relaxed) < jobs {
+                        // Only an error ends it before the work does.
+                        break;
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            worker.join().expect("work that does not panic")
+        })
+    }
+
+    fn ask(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        loop {
+            let job = self.in_turn(|world| {
+                world.process_at_rank(0).send_with_tag(&0_u8, ASKED);
+                world.process_at_rank(0).receive_with_tag::<u64>(GIVEN).0 as usize
+            });
+            if job >= jobs {
+                return Ok(());
+            }
+            work(job)?;
+        }
     }
 
     fn in_turn<R>(&self, call: impl FnOnce(SimpleCommunicator) -> R) -> R {
@@ -60,6 +119,10 @@ impl Team for Messages {
         let theirs = if theirs.is_empty() { &mut nothing[..0] } else { theirs };
         let mut theirs = PartitionMut::new(theirs, from, from_starts);
         self.in_turn(|world| world.all_to_all_varcount_into(&own, &mut theirs));
+    }
+
+    fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        if self.rank == 0 { self.serve(jobs, work) } else { self.ask(jobs, work) }
     }
 
     fn gather(&self, own: &[u8], all: &mut [u8], from: &[usize]) {

@@ -22,6 +22,7 @@ use proxlift::team::Ranks;
 use proxlift::training::{Config, Settings};
 use proxlift::{Error, network::Network};
 use record::Record;
+use report::Say;
 use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;
@@ -101,6 +102,19 @@ fn settings(arguments: &Arguments, ranks: &Ranks) -> proxlift::Result<(Settings,
     })
 }
 
+/// Trains by one process in a folder, to the end, without a word.
+pub fn train_whole(mut config: Config, folder: &Folder, alone: &Arc<Ranks>) -> Result<()> {
+    let network = config.network()?;
+    let data = Data::load(&mut config, alone)?;
+    Record::of(&config.settings, alone)?.check(folder.root(), false)?;
+    let material = Material { data: &data, network, stop_after: None, previous: false, ranks: alone };
+    let outcome = match config.grid.clone() {
+        Some(grid) => grid::search(&mut config, &grid, &material, Some(folder), true)?,
+        None => train_in(Some(folder), &config, &material, |_| ())?,
+    };
+    report::finish(&config, &data, folder, &outcome, Say::Nothing)
+}
+
 fn work(
     arguments: &Arguments,
     mut config: Config,
@@ -134,7 +148,8 @@ fn work(
     };
     let Some(folder) = folder else { return Ok(ranks.agree(Ok(()))?) };
     let Some(epoch) = outcome.stopped else {
-        report::finish(&config, &data, folder, &outcome, arguments.json)?;
+        let say = if arguments.json { Say::Json } else { Say::Table };
+        report::finish(&config, &data, folder, &outcome, say)?;
         return Ok(ranks.agree(Ok(()))?);
     };
     ranks.agree(Ok(()))?;

@@ -13,6 +13,7 @@ mod ordered;
 mod places;
 mod ranks;
 
+use crate::Result;
 pub use ranks::{Ending, Ranks};
 
 /// What carries bytes between the members of a team. All members make the same calls in the same order; a call returns when
@@ -30,6 +31,10 @@ pub trait Team: Send + Sync {
 
     /// Everybody's bytes, one member after the other, `from[r]` of member `r`, into `all`.
     fn gather(&self, own: &[u8], all: &mut [u8], from: &[usize]);
+
+    /// Does `jobs` pieces of work that have nothing to do with each other; every member takes the next that is left. A member
+    /// returns at its first error, whatever the others do.
+    fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()>;
 }
 
 /// A process of its own.
@@ -51,5 +56,9 @@ impl Team for Alone {
 
     fn gather(&self, own: &[u8], all: &mut [u8], _: &[usize]) {
         all.copy_from_slice(own);
+    }
+
+    fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        (0..jobs).try_for_each(work)
     }
 }

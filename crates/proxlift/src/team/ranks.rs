@@ -314,6 +314,11 @@ impl Ranks {
         }
     }
 
+    /// Spreads independent work over the team: see [`Team::queue`].
+    pub fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+        self.team.queue(jobs, work)
+    }
+
     /// What the first member makes of it, for all; or its error.
     pub fn from_first<T: Serialize + DeserializeOwned>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.size() == 1 {
