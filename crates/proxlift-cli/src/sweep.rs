@@ -193,7 +193,7 @@ fn plot(jobs: &[Job], results: &[Value], psnr: impl Fn(&Value) -> Option<f64>) -
         }
     }
     let label = Settings::list().into_iter().find(|setting| {
-        jobs.first().is_some_and(|job| job.own.get(x).is_some_and(|own| own.0 == setting.field))
+        jobs.first().is_some_and(|job| job.own.get(x).is_some_and(|own| own.0 == setting.name()))
     });
     let legend = lines.iter().enumerate().map(|(i, (name, _))| (name.clone(), Style::kind(i)));
     let legend: Vec<_> = legend.filter(|(name, _)| !name.is_empty()).collect();

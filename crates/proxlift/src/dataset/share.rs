@@ -43,7 +43,7 @@ impl Share {
                 share.images.extend(image);
             }
             if bytes > budget {
-                share.to_file(channels).map_err(|e| {
+                share.bring_to_file(channels).map_err(|e| {
                     invalid!(
                         "the pictures do not fit into memory, and there is no temporary file for them: {e}"
                     )
@@ -54,7 +54,7 @@ impl Share {
     }
 
     /// Brings what is in memory to the file.
-    fn to_file(&mut self, channels: Channels) -> Result<()> {
+    fn bring_to_file(&mut self, channels: Channels) -> Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
             None => self.spool.insert(Spool::new()?),

@@ -9,12 +9,14 @@
 //! over samples are taken in the order of the batch, in double precision, whoever has the samples: so no bit of a training
 //! depends on the team.
 
+mod agreement;
 mod ordered;
 mod places;
 mod ranks;
 
 use crate::Result;
-pub use ranks::{Ending, Ranks};
+pub use agreement::Ending;
+pub use ranks::Ranks;
 
 /// What carries bytes between the members of a team. All members make the same calls in the same order; a call returns when
 /// the others have made theirs. Where a member is lost, the team ends: no call returns an error.
