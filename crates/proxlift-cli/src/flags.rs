@@ -72,19 +72,16 @@ pub fn sigma(text: &str) -> Result<f64, String> {
 }
 
 /// A pool of `threads` threads, or of one for each core.
-pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
+pub fn pool(threads: Option<usize>) -> proxlift::Result<rayon::ThreadPool> {
     if let Some(count) = threads
         && !(1..=1024).contains(&count)
     {
-        return Err(Error::invalid(format!("--threads is {count}, but it must be between 1 and 1024")).into());
+        return Err(Error::invalid(format!("--threads is {count}, but it must be between 1 and 1024")));
     }
     if threads.is_none() {
         check_threads_of_environment()?;
     }
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
-        .build()
-        .map_err(|e| unstarted(&e).into())
+    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(|e| unstarted(&e))
 }
 
 /// Starts the threads of work that is not given a pool, while their failure can be told.

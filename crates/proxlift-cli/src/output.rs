@@ -15,6 +15,9 @@ use tracing::field::{Field, Visit};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
+/// Whether nothing at all is printed to stderr.
+static MUTE: AtomicBool = AtomicBool::new(false);
+
 /// The bar on the screen, which must step aside for a line of text.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
@@ -28,6 +31,26 @@ pub fn start(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     // Only fails when a subscriber is already there.
     let _ = tracing::subscriber::set_global_default(Warnings);
+}
+
+/// The same for one of several processes, which is silent unless it is the first.
+pub fn start_one_of(first: bool) {
+    MUTE.store(!first, Ordering::Relaxed);
+    start(!first);
+}
+
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Nothing more is told.
+pub fn be_silent() {
+    MUTE.store(true, Ordering::Relaxed);
+}
+
+/// A process that was silent has something to tell.
+pub fn speak() {
+    MUTE.store(false, Ordering::Relaxed);
 }
 
 pub fn write(bytes: &[u8]) -> anyhow::Result<()> {
@@ -85,6 +108,9 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 fn to_stderr(text: &str) {
+    if MUTE.load(Ordering::Relaxed) {
+        return;
+    }
     let print = || {
         // Nobody is left to be told when stderr is closed.
         let _ = writeln!(std::io::stderr(), "{}", harmless(text));

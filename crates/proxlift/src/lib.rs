@@ -87,6 +87,7 @@ pub mod real;
 pub mod restoration;
 pub mod solver;
 pub mod storage;
+pub mod team;
 pub mod training;
 
 pub use denoiser::Denoiser;

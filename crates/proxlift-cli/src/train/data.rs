@@ -4,6 +4,7 @@ use crate::files::short_name;
 use crate::test_set::{LEAST_SIDE, check_sides, images};
 use proxlift::dataset::{ImageSet, Pairs, PatchNoise, Patches};
 use proxlift::image::Channels;
+use proxlift::team::Ranks;
 use proxlift::training::{Config, Material, Source, Validation};
 use proxlift::{Error, Result};
 
@@ -24,14 +25,14 @@ pub struct Data {
 
 impl Data {
     /// Loads or paints everything; settles the count of patches in `config`.
-    pub fn load(config: &mut Config) -> Result<Self> {
+    pub fn load(config: &mut Config, ranks: &Ranks) -> Result<Self> {
         let channels = if config.architecture.colours() == 1 { Channels::Grey } else { Channels::Rgb };
         let settings = config.settings.clone();
         let folder = settings.noisy.as_ref().or(settings.data.as_ref());
         let source = match (&settings.noisy, &settings.data) {
             (Some(noisy), Some(partners)) => Source::Pairs(Pairs::from_folders(noisy, partners, channels)?),
             (Some(noisy), None) => Source::Noisy(ImageSet::from_folder(noisy, channels)?),
-            (None, Some(folder)) => Source::Clean(ImageSet::from_folder(folder, channels)?),
+            (None, Some(folder)) => Source::Clean(ImageSet::from_folder_among(folder, channels, ranks)?),
             (None, None) => Source::BuiltIn,
         };
         let material = config.material(source).map_err(|error| match folder {

@@ -124,12 +124,17 @@ impl Folder {
             return Err(Error::file(path, reason));
         }
         folder._lock = Some(Arc::new(Lock::take(path)?));
-        let settings = file::load(&folder.config())?;
+        let settings = Self::settings(path)?;
         if !folder.checkpoint().is_file() && settings.rate != Some(StepRule::Grid) {
             let reason = "this run has no checkpoint yet: start again with --config and its config.toml";
             return Err(Error::file(path, reason));
         }
         Ok((folder, settings))
+    }
+
+    /// The settings of the run in a folder.
+    pub fn settings(path: &Path) -> Result<Settings> {
+        file::load(&path.join(CONFIG))
     }
 
     /// Gives the model of a run of version 0.1 its new name.

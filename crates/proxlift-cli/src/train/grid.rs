@@ -18,13 +18,15 @@ pub fn search(
     config: &mut Config,
     grid: &Grid,
     material: &Material<'_>,
-    folder: &Folder,
+    folder: Option<&Folder>,
     quietly: bool,
 ) -> anyhow::Result<Outcome> {
+    let ranks = material.ranks;
     let trial_of = |rate: f64| {
         let trial = config.with_rate(rate, grid.epochs)?;
-        let place = folder.path("grid").join(format!("{rate:e}"));
-        Ok::<_, Error>((Folder::at(place, &file::text(&trial)?)?, trial))
+        let place = folder.map(|folder| folder.path("grid").join(format!("{rate:e}")));
+        let place = place.map(|place| Folder::at(place, &file::text(&trial)?)).transpose();
+        Ok::<_, Error>((ranks.agree(place)?, trial))
     };
     let (mut stopped, mut first) = (None, true);
     let mut try_rate = |rate: f64| {
@@ -37,24 +39,35 @@ pub fn search(
             }
             output::note(format_args!("rate      {rate:e}"));
         };
-        let outcome = train_in(&place, &trial, material, tell)?;
+        let outcome = train_in(place.as_ref(), &trial, material, tell)?;
         if outcome.stopped.is_some() {
             stopped = Some(outcome);
             return Ok(None);
         }
-        let last = place.history()?.pop().map(|entry| entry.record).unwrap_or_default();
-        Ok(Some((last.loss, last.seconds)))
+        ranks.from_first(|| {
+            let mut history = place.map_or(Ok(Vec::new()), |place| place.history())?;
+            let last = history.pop().map(|entry| entry.record).unwrap_or_default();
+            Ok(Some((last.loss, last.seconds)))
+        })
     };
-    let trials =
-        search_rates(&grid.rates, done(folder)?, &mut try_rate, |trials| keep(folder, trials, None))?;
+    let tried = ranks.from_first(|| folder.map_or(Ok(Vec::new()), done))?;
+    let keep = |trials: &[Trial], winner| {
+        let kept = folder.map_or(Ok(()), |folder| keep(folder, trials, winner));
+        ranks.agree(kept)
+    };
+    let trials = search_rates(&grid.rates, tried, &mut try_rate, |trials| keep(trials, None))?;
     let (Some(trials), None) = (trials, stopped.as_ref()) else {
         return stopped.ok_or_else(|| anyhow::anyhow!("the search was stopped by nobody"));
     };
     let winner = best_trial(&trials)?.rate;
-    keep(folder, &trials, Some(winner))?;
-    print(&trials, winner, quietly)?;
+    keep(&trials, Some(winner))?;
+    if ranks.is_first() {
+        print(&trials, winner, quietly)?;
+    }
     if grid.epochs == config.plan.epochs {
-        folder.adopt(&trial_of(winner)?.0)?;
+        let trial = trial_of(winner)?.0;
+        let adopted = folder.zip(trial.as_ref()).map_or(Ok(()), |(folder, trial)| folder.adopt(trial));
+        ranks.agree(adopted)?;
     }
     *config = config.with_rate(winner, config.plan.epochs)?;
     Ok(train_in(folder, config, material, |_| ())?)

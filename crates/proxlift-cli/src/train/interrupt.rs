@@ -38,6 +38,18 @@ pub fn leave_at_once() {
     let _ = ctrlc::set_handler(|| leave());
 }
 
+/// Ends one of several processes at the first signal. They get one when another process was lost, or by whoever ends them.
+pub fn leave_as_a_team() {
+    let _ = ctrlc::set_handler(|| {
+        output::complain(
+            "error",
+            "a process was lost, or the training was ended from outside: resume the run with --resume, nothing is lost but the \
+             work since its last checkpoint",
+        );
+        leave()
+    });
+}
+
 fn leave() -> ! {
     storage::remove_partials();
     std::process::exit(EXIT_CODE)

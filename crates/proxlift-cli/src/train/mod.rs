@@ -18,11 +18,15 @@ use anyhow::Result;
 use data::Data;
 use flags::Flags;
 use folder::Folder;
-use proxlift::{Error, network::Network, training::Config};
+use proxlift::team::Ranks;
+use proxlift::training::{Config, Settings};
+use proxlift::{Error, network::Network};
 use record::Record;
+use report::Say;
 use serde_json::json;
 use session::{Material, train_in};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const EXAMPLES: &str = include_str!("../help/train.txt").trim_ascii_end();
 const MORE: &str = include_str!("../help/train-more.txt").trim_ascii_end();
@@ -58,24 +62,57 @@ pub struct Arguments {
     stop_after: Option<usize>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+/// Trains, as one of several processes if there are more.
+pub fn run(arguments: &Arguments, ranks: &Arc<Ranks>) -> Result<()> {
+    let (given, folder) = ranks.agree(settings(arguments, ranks))?;
+    let config = ranks.agree(Config::resolve(&given))?;
+    // Settings that contradict each other are refused before any picture is read or painted.
+    let network = ranks.agree(config.network())?;
+    let same = ranks.text_of_first(&config.fingerprint()) == config.fingerprint();
+    ranks.agree(if same {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!(
+            "process {} has other settings than the first: start all with the same flags",
+            ranks.rank()
+        )))
+    })?;
+    ranks.agree(pool(given.threads))?.install(|| work(arguments, config, network, given.out, folder, ranks))
+}
+
+/// The settings, and the folder of the run if it is resumed, for the first process.
+fn settings(arguments: &Arguments, ranks: &Ranks) -> proxlift::Result<(Settings, Option<Folder>)> {
     let given = arguments.settings.0.clone();
-    let (given, folder) = match (&arguments.resume, &arguments.config) {
+    Ok(match (&arguments.resume, &arguments.config) {
         (Some(path), _) => {
             if let Some(other) = given.given().find(|setting| setting.field != "threads") {
                 let reason = format!("--resume uses the settings of the run: leave out --{}", other.name());
-                return Err(Error::invalid(reason).into());
+                return Err(Error::invalid(reason));
             }
-            let (folder, kept) = Folder::resume(path)?;
-            (given.over(kept), Some(folder))
+            let (folder, kept) = if ranks.is_first() {
+                let (folder, kept) = Folder::resume(path)?;
+                (Some(folder), kept)
+            } else {
+                (None, Folder::settings(path)?)
+            };
+            (given.over(kept), folder)
         }
         (None, Some(path)) => (given.over(file::load(path)?), None),
         (None, None) => (given, None),
-    };
-    let config = Config::resolve(&given)?;
-    // Settings that contradict each other are refused before any picture is read or painted.
+    })
+}
+
+/// Trains by one process in a folder, to the end, without a word.
+pub fn train_whole(mut config: Config, folder: &Folder, alone: &Arc<Ranks>) -> Result<()> {
     let network = config.network()?;
-    pool(given.threads)?.install(|| work(arguments, config, network, given.out, folder))
+    let data = Data::load(&mut config, alone)?;
+    Record::of(&config.settings, alone)?.check(folder.root(), false)?;
+    let material = Material { data: &data, network, stop_after: None, previous: false, ranks: alone };
+    let outcome = match config.grid.clone() {
+        Some(grid) => grid::search(&mut config, &grid, &material, Some(folder), true)?,
+        None => train_in(Some(folder), &config, &material, |_| ())?,
+    };
+    report::finish(&config, &data, folder, &outcome, Say::Nothing)
 }
 
 fn work(
@@ -84,23 +121,38 @@ fn work(
     network: Network<f32>,
     out: Option<PathBuf>,
     folder: Option<Folder>,
+    ranks: &Arc<Ranks>,
 ) -> Result<()> {
-    let data = Data::load(&mut config)?;
-    let folder = match folder {
-        Some(folder) => folder,
-        None => Folder::create(out.as_deref(), &config.name, &file::text(&config)?)?,
-    };
-    Record::of(&config.settings)?.check(folder.root(), arguments.accept_changed_data)?;
-    interrupt::listen();
+    let record = ranks.agree(Record::of(&config.settings, ranks))?;
+    let data = ranks.agree(Data::load(&mut config, ranks))?;
+    // The first process has the folder.
+    let folder = ranks.agree(match folder {
+        None if ranks.is_first() && arguments.resume.is_none() => {
+            file::text(&config).and_then(|text| Folder::create(out.as_deref(), &config.name, &text)).map(Some)
+        }
+        folder => Ok(folder),
+    })?;
+    let folder = folder.as_ref();
+    let checked = folder.map(|folder| record.check(folder.root(), arguments.accept_changed_data));
+    ranks.agree(checked.unwrap_or(Ok(())))?;
+    if ranks.size() == 1 {
+        interrupt::listen();
+    } else {
+        interrupt::leave_as_a_team();
+    }
     let (stop_after, previous) = (arguments.stop_after, arguments.previous);
-    let material = Material { data: &data, network, stop_after, previous };
+    let material = Material { data: &data, network, stop_after, previous, ranks };
     let outcome = match config.grid.clone() {
-        Some(grid) => grid::search(&mut config, &grid, &material, &folder, arguments.json)?,
-        None => train_in(&folder, &config, &material, |session| announce(session, &data))?,
+        Some(grid) => grid::search(&mut config, &grid, &material, folder, arguments.json)?,
+        None => train_in(folder, &config, &material, |session| announce(session, &data))?,
     };
+    let Some(folder) = folder else { return Ok(ranks.agree(Ok(()))?) };
     let Some(epoch) = outcome.stopped else {
-        return report::finish(&config, &data, &folder, &outcome, arguments.json);
+        let say = if arguments.json { Say::Json } else { Say::Table };
+        report::finish(&config, &data, folder, &outcome, say)?;
+        return Ok(ranks.agree(Ok(()))?);
     };
+    ranks.agree(Ok(()))?;
     if arguments.json {
         output::json(&json!({"folder": folder.root(), "stopped_after": epoch}))?;
     }

@@ -2,7 +2,7 @@
 
 use crate::files;
 use proxlift::dataset::images_below;
-use proxlift::{Error, Result, storage, training::Settings};
+use proxlift::{Error, Result, storage, team::Ranks, training::Settings};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,11 +35,12 @@ struct Facts {
 
 impl Record {
     /// Of the folders that the settings name; built-in pictures are always the same.
-    pub fn of(settings: &Settings) -> Result<Self> {
+    /// In a team, every process sums up its share of the files, and all must see the same.
+    pub fn of(settings: &Settings, ranks: &Ranks) -> Result<Self> {
         let folders = [("data", &settings.data), ("noisy", &settings.noisy), ("test", &settings.test)];
         let folders = folders.into_iter().filter_map(|(flag, folder)| Some((flag, folder.as_ref()?)));
         folders
-            .map(|(flag, folder)| Ok((flag.to_string(), Files::below(folder)?)))
+            .map(|(flag, folder)| Ok((flag.to_string(), Files::below(folder, ranks)?)))
             .collect::<Result<_>>()
             .map(Self)
     }
@@ -84,13 +85,36 @@ impl Record {
 }
 
 impl Files {
-    fn below(folder: &Path) -> Result<Self> {
-        let facts = |path: &std::path::PathBuf| {
-            let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().replace('\\', "/");
-            Ok((name, Facts::of(path)?))
-        };
-        let files: BTreeMap<String, Facts> =
-            images_below(folder)?.par_iter().map(facts).collect::<Result<_>>()?;
+    fn below(folder: &Path, ranks: &Ranks) -> Result<Self> {
+        let name =
+            |path: &Path| path.strip_prefix(folder).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        let facts = |path: &std::path::PathBuf| Ok((name(path), Facts::of(path)?));
+        let mut paths = ranks.agree(images_below(folder))?;
+        if ranks.size() > 1 {
+            let list = paths
+                .iter()
+                .map(|path| format!("{} {}\n", name(path), path.metadata().map_or(0, |m| m.len())));
+            let list = (paths.len(), crc32fast::hash(list.collect::<String>().as_bytes()));
+            let first = ranks.from_first(|| Ok(list))?;
+            let reason = format!(
+                "process {} sees {} files here, of which some differ from the {} that the first process sees: give all \
+                 machines the same pictures",
+                ranks.rank(),
+                list.0,
+                first.0
+            );
+            ranks.agree(if list == first { Ok(()) } else { Err(Error::file(folder, reason)) })?;
+            let mut number = 0..;
+            paths.retain(|_| number.next().is_some_and(|i: usize| i % ranks.size() == ranks.rank()));
+        }
+        let own = paths.par_iter().map(facts).collect::<Result<BTreeMap<String, Facts>>>();
+        let own = ranks.agree(own)?;
+        let text = serde_json::to_vec(&own).map_err(|e| Error::file(folder, e.to_string()))?;
+        let all = ranks.bytes_of_all(&text).into_iter();
+        let all = all.map(|text| serde_json::from_slice::<BTreeMap<String, Facts>>(&text));
+        let all =
+            all.collect::<serde_json::Result<Vec<_>>>().map_err(|e| Error::file(folder, e.to_string()))?;
+        let files: BTreeMap<String, Facts> = all.into_iter().flatten().collect();
         let mut all = crc32fast::Hasher::new();
         files.iter().for_each(|(name, facts)| all.update(format!("{name}\0{}\0", facts.crc32).as_bytes()));
         Ok(Self { count: files.len(), crc32: format!("{:08x}", all.finalize()), files })

@@ -18,13 +18,21 @@ const ROWS: usize = 3;
 const SIDE: usize = 192;
 const GAP: usize = 4;
 
+/// What is told at the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Say {
+    Table,
+    Json,
+    Nothing,
+}
+
 /// Scores the best network on the test set, draws, prints, and marks the run as finished.
 pub fn finish(
     config: &Config,
     data: &Data,
     folder: &Folder,
     outcome: &Outcome,
-    json: bool,
+    say: Say,
 ) -> anyhow::Result<()> {
     let best = outcome.best;
     let path = folder.path(if best.is_some() { MODEL } else { LAST });
@@ -64,7 +72,10 @@ pub fn finish(
     });
     folder.finish(&result)?;
 
-    if json {
+    if say == Say::Nothing {
+        return Ok(());
+    }
+    if say == Say::Json {
         output::json(&result)?;
     } else {
         let which = best.map_or(String::new(), |(_, epoch)| format!(", network of epoch {epoch}"));

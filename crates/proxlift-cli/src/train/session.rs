@@ -8,7 +8,8 @@ use super::{
 };
 use crate::output;
 use proxlift::training::{Checkpoint, Config, Ended, Session};
-use proxlift::{Error, Result, engine, network::Network};
+use proxlift::{Error, Result, engine::Cpu, network::Network, team::Ranks};
+use std::sync::Arc;
 
 /// What is trained, whatever the rate.
 pub struct Material<'a> {
@@ -18,6 +19,8 @@ pub struct Material<'a> {
     pub stop_after: Option<usize>,
     /// Whether to go on from the checkpoint before the last.
     pub previous: bool,
+    /// Who trains.
+    pub ranks: &'a Arc<Ranks>,
 }
 
 pub struct Outcome {
@@ -28,33 +31,63 @@ pub struct Outcome {
     pub trainer: String,
 }
 
-/// Trains in `folder`, from its checkpoint if there is one.
+/// Trains in `folder`, which the first process has, from its checkpoint if there is one.
 pub fn train_in(
-    folder: &Folder,
+    folder: Option<&Folder>,
     config: &Config,
     material: &Material<'_>,
     announce: impl FnOnce(&Session<'_>),
 ) -> Result<Outcome> {
     let fingerprint = config.fingerprint();
     let mut session = Session::new(config, material.network.clone(), &material.data.patches)?;
-    let mut watch = Watch::new(folder, &session, material.data, material.stop_after);
-    if let Some(checkpoint) = folder.latest(material.previous)? {
-        check_settings(folder, &checkpoint, &fingerprint)?;
+    let mut watch = folder.map(|folder| Watch::new(folder, &session, material.data, material.stop_after));
+    let ranks = material.ranks;
+    let checkpoint = folder.map(|folder| ready(folder, material.previous, &fingerprint));
+    let checkpoint = ranks.agree(checkpoint.unwrap_or(Ok(None)))?;
+    if let Some(checkpoint) = shared(ranks, checkpoint)? {
         let epoch = checkpoint.record.epoch;
-        watch.recall(&checkpoint.notes);
-        let checksum = checkpoint.notes.get(HISTORY_CHECKSUM).map(|&checksum| checksum as u32);
-        session.resume(checkpoint).map_err(|e| Error::file(folder.root(), e.to_string()))?;
-        folder.rewind(epoch, checksum)?;
-        folder.rename_old_model()?;
+        watch.iter_mut().for_each(|watch| watch.recall(&checkpoint.notes));
+        let of_folder =
+            |e: Error| folder.map(|folder| Error::file(folder.root(), e.to_string())).unwrap_or(e);
+        ranks.agree(session.resume(checkpoint).map_err(of_folder))?;
         announce(&session);
-        output::note(format_args!("resuming  {}, stopped after epoch {epoch}", folder.root().display()));
+        if let Some(folder) = folder {
+            output::note(format_args!("resuming  {}, stopped after epoch {epoch}", folder.root().display()));
+        }
     } else {
         announce(&session);
     }
-    session.keep_two_checkpoints(folder.checkpoint(), fingerprint);
-    let ended = session.run(&*engine::standard(), &mut watch)?;
+    folder.into_iter().for_each(|folder| session.keep_two_checkpoints(folder.checkpoint(), &fingerprint));
+    let engine = Cpu::new().among(ranks.clone());
+    let ended = match &mut watch {
+        Some(watch) => session.run(&engine, watch)?,
+        None => session.run(&engine, &mut ())?,
+    };
     let stopped = if let Ended::Stopped(epoch) = ended { Some(epoch) } else { None };
-    Ok(Outcome { stopped, best: watch.best, trainer: session.trainer.describe() })
+    Ok(Outcome { stopped, best: watch.and_then(|watch| watch.best), trainer: session.trainer.describe() })
+}
+
+/// The folder's checkpoint, if it has one that can be gone on from; the folder is then as it was at that time.
+fn ready(folder: &Folder, previous: bool, fingerprint: &str) -> Result<Option<Checkpoint>> {
+    let Some(checkpoint) = folder.latest(previous)? else { return Ok(None) };
+    check_settings(folder, &checkpoint, fingerprint)?;
+    let checksum = checkpoint.notes.get(HISTORY_CHECKSUM).map(|&checksum| checksum as u32);
+    folder.rewind(checkpoint.record.epoch, checksum)?;
+    folder.rename_old_model()?;
+    Ok(Some(checkpoint))
+}
+
+/// The checkpoint that the first process has read, for all.
+fn shared(ranks: &Ranks, read: Option<Checkpoint>) -> Result<Option<Checkpoint>> {
+    if ranks.size() == 1 {
+        return Ok(read);
+    }
+    let bytes = ranks.agree(read.as_ref().map(Checkpoint::to_bytes).transpose())?;
+    let bytes = ranks.bytes_of_first(bytes.unwrap_or_default());
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    read.map_or_else(|| Checkpoint::from_bytes(&bytes), Ok).map(Some)
 }
 
 /// Refuses a checkpoint of other settings than those of its folder.

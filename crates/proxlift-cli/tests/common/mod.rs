@@ -81,7 +81,16 @@ impl Desk {
 
     /// Runs the program; it must succeed. What it says on stdout and stderr.
     pub fn succeeds(&self, arguments: &[&str]) -> (String, String) {
-        let output = self.command(arguments).output().unwrap();
+        Self::success(self.command(arguments), arguments)
+    }
+
+    /// The same by one process, whoever trains else.
+    pub fn succeeds_alone(&self, arguments: &[&str]) -> (String, String) {
+        Self::success(self.program(arguments), arguments)
+    }
+
+    fn success(mut command: Command, arguments: &[&str]) -> (String, String) {
+        let output = command.output().unwrap();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{arguments:?} failed: {err}");
         (out, err)
@@ -104,8 +113,17 @@ impl Desk {
         assert!(before == self.contents(), "{arguments:?} changed files");
     }
 
-    /// The program, in this folder.
+    /// The program, in this folder. With `PROXLIFT_TRAIN` in the environment, such as `mpirun -n 2 proxlift-mpi`, that trains.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        let other = std::env::var("PROXLIFT_TRAIN").ok().filter(|_| arguments.contains(&"train"));
+        let Some(other) = other else { return self.program(arguments) };
+        let mut words = other.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).current_dir(self.0.path()).args(arguments);
+        command
+    }
+
+    fn program(&self, arguments: &[&str]) -> Command {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("proxlift");
         command.current_dir(self.0.path()).args(arguments);
         command

@@ -8,6 +8,8 @@ mod labelled;
 mod pairs;
 mod patches;
 mod set;
+mod share;
+mod spool;
 pub mod synthetic;
 
 pub use batches::{Batches, Order};

@@ -4,7 +4,7 @@ use super::{ImageSet, Pairs};
 use crate::image::noise::{CameraNoise, add_gaussian_in_place, check_sigma, middle_level};
 use crate::image::{Channels, Image, enlarge, symmetry::Symmetry};
 use crate::random::{Purpose, below, stream, unit};
-use crate::{Result, named::named};
+use crate::{Result, named::named, team::Ranks};
 use rand_chacha::rand_core::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -159,6 +159,16 @@ impl Patches {
         self.channels() * self.spec.size * self.spec.size
     }
 
+    /// The image of the set that patch `i` comes from.
+    fn picture(&self, i: usize) -> usize {
+        self.usable[i % self.usable.len()]
+    }
+
+    /// The member of a team that has what belongs to patch `i`, counted from the first and on beyond the last.
+    pub fn home(&self, i: usize) -> usize {
+        self.set.home(self.picture(i))
+    }
+
     /// Fills `x` with the clean patches `indices` and `z` with their noisy versions, patch after patch, each
     /// planar. A patch depends on its index and on `visit` alone.
     /// Panics if a buffer does not hold exactly the patches asked for.
@@ -169,15 +179,50 @@ impl Patches {
         x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(indices).for_each(
             |((x, z), &i)| {
                 self.cut(&self.set, i, visit.place, x);
-                let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
-                match (self.spec.noise, &self.noisy) {
-                    (PatchNoise::White, _) => self.add_white(&mut rng, x, z),
-                    (PatchNoise::Camera, _) => self.photograph(&mut rng, x, z),
-                    (PatchNoise::Own, Some(noisy)) => self.cut(noisy, i, visit.place, z),
-                    (PatchNoise::Own, None) => self.recorrupt(&mut rng, x, z),
-                }
+                self.add_noise(i, visit, x, z);
             },
         );
+    }
+
+    /// The same in a team, for the batch of `indices` of which this member works on `own`: a patch is cut where its picture is.
+    pub(crate) fn fill_among(
+        &self,
+        ranks: &Ranks,
+        (indices, own): (&[usize], &[usize]),
+        visit: Visit,
+        x: &mut [f32],
+        z: &mut [f32],
+    ) {
+        if ranks.size() == 1 || !self.set.is_shared() {
+            return self.fill(own, visit, x, z);
+        }
+        let values = self.values();
+        let give = |place: usize, to: &mut Vec<f32>| {
+            let start = to.len();
+            to.resize(start + values, 0.0);
+            self.cut(&self.set, indices[place], visit.place, &mut to[start..]);
+        };
+        ranks.to_places(
+            values,
+            indices.len(),
+            |_| true,
+            give,
+            |local, patch| {
+                x[local * values..][..values].copy_from_slice(patch);
+            },
+        );
+        let patches = x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(own);
+        patches.for_each(|((x, z), &i)| self.add_noise(i, visit, x, z));
+    }
+
+    fn add_noise(&self, i: usize, visit: Visit, x: &mut [f32], z: &mut [f32]) {
+        let mut rng = stream(self.spec.seed, Purpose::PatchNoise, visit.noise, i as u64);
+        match (self.spec.noise, &self.noisy) {
+            (PatchNoise::White, _) => self.add_white(&mut rng, x, z),
+            (PatchNoise::Camera, _) => self.photograph(&mut rng, x, z),
+            (PatchNoise::Own, Some(noisy)) => self.cut(noisy, i, visit.place, z),
+            (PatchNoise::Own, None) => self.recorrupt(&mut rng, x, z),
+        }
     }
 
     fn add_white(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
@@ -220,14 +265,21 @@ impl Patches {
 
     /// Cuts patch `i` out of the set, or of the noisy versions.
     fn cut(&self, set: &ImageSet, i: usize, draw: u64, x: &mut [f32]) {
-        let image = &set.images()[self.usable[i % self.usable.len()]];
+        let image = &set.images()[self.picture(i)];
         let size = self.spec.size;
         let mut rng = stream(self.spec.seed, Purpose::PatchPlace, draw, i as u64);
         let top = below(&mut rng, image.height() - size + 1);
         let left = below(&mut rng, image.width() - size + 1);
         let turn = Symmetry::nth(if self.spec.augment { below(&mut rng, 8) } else { 0 });
+        let mut window = Vec::new();
         for (c, plane) in x.chunks_exact_mut(size * size).enumerate() {
-            turn.copy(&image.plane(c)[top * image.width() + left..], image.width(), plane, size);
+            if self.set.is_shared() {
+                window.resize(size * size, 0.0);
+                set.window((self.picture(i), c), (top, left), size, &mut window);
+                turn.copy(&window, size, plane, size);
+            } else {
+                turn.copy(&image.plane(c)[top * image.width() + left..], image.width(), plane, size);
+            }
         }
     }
 }

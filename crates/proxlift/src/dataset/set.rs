@@ -1,18 +1,23 @@
 //! Clean images in memory.
 
+use super::spool::{Slot, Spool};
 use super::{folder::images_below, synthetic};
 use crate::image::{Channels, Image, io};
 use crate::{Error, Result, random::Purpose};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A set of clean images, all grey or all RGB, of any sizes.
 #[derive(Clone, Debug)]
 pub struct ImageSet {
-    channels: Channels,
+    pub(super) channels: Channels,
     images: Vec<Image>,
-    names: Vec<PathBuf>,
+    pub(super) names: Vec<PathBuf>,
     skipped: Vec<(PathBuf, String)>,
+    /// Where the values of each image are; empty if they all are in memory.
+    pub(super) slots: Vec<Slot>,
+    pub(super) spool: Option<Arc<Spool>>,
 }
 
 impl ImageSet {
@@ -29,7 +34,7 @@ impl ImageSet {
     /// The images of these files, in this order; one that cannot be read is an error.
     pub(super) fn of_files(names: Vec<PathBuf>, channels: Channels) -> Result<Self> {
         let images = names.par_iter().map(|path| read_as(path, channels)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { channels, images, names, skipped: Vec::new() })
+        Ok(Self { images, names, ..Self::empty(channels) })
     }
 
     /// Like [`ImageSet::from_folder`], but at most `most` images, evenly spaced in the order of their paths; the others
@@ -50,27 +55,73 @@ impl ImageSet {
 
     fn read(folder: &Path, paths: Vec<PathBuf>, channels: Channels) -> Result<Self> {
         let read: Vec<Result<Image>> = paths.par_iter().map(|path| read_as(path, channels)).collect();
-        let (mut images, mut names, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let mut set = Self::empty(channels);
         for (path, image) in paths.into_iter().zip(read) {
             match image {
                 Ok(image) => {
-                    images.push(image);
-                    names.push(path);
+                    set.images.push(image);
+                    set.names.push(path);
                 }
-                Err(error) => {
-                    tracing::warn!("skipped: {error}");
-                    skipped.push((path, error.to_string()));
-                }
+                Err(error) => set.skip(path, error.to_string()),
             }
         }
-        if images.is_empty() {
-            let reason = match skipped.len() {
+        set.some(folder)
+    }
+
+    pub(super) fn empty(channels: Channels) -> Self {
+        Self { channels, images: vec![], names: vec![], skipped: vec![], slots: vec![], spool: None }
+    }
+
+    pub(super) fn push(&mut self, image: Image, name: PathBuf, slot: Slot) {
+        self.images.push(image);
+        self.names.push(name);
+        self.slots.push(slot);
+    }
+
+    pub(super) fn skip(&mut self, path: PathBuf, error: String) {
+        tracing::warn!("skipped: {error}");
+        self.skipped.push((path, error));
+    }
+
+    /// Refuses a set that is empty.
+    pub(super) fn some(self, folder: &Path) -> Result<Self> {
+        if self.images.is_empty() {
+            let reason = match self.skipped.len() {
                 0 => format!("the folder holds no {} images", io::Format::READ),
-                n => format!("none of the {n} images can be read; the first: {}", skipped[0].1),
+                n => format!("none of the {n} images can be read; the first: {}", self.skipped[0].1),
             };
             return Err(Error::file(folder, reason));
         }
-        Ok(Self { channels, images, names, skipped })
+        Ok(self)
+    }
+
+    /// The member of a team that has image `i`, counted from the first and on beyond the last.
+    pub fn home(&self, i: usize) -> usize {
+        self.slots.get(i).map_or(i, |slot| slot.home)
+    }
+
+    /// Whether members of a team have different images.
+    pub fn is_shared(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// `height` rows of plane `c` of image `i` from a corner on, `width` values of each, into `values`.
+    pub(super) fn window(
+        &self,
+        (i, c): (usize, usize),
+        (top, left): (usize, usize),
+        width: usize,
+        values: &mut [f32],
+    ) {
+        let image = &self.images[i];
+        let (stride, start) = (image.width(), self.slots.get(i).and_then(|slot| slot.start));
+        for (row, values) in values.chunks_exact_mut(width).enumerate() {
+            let first = (top + row) * stride + left;
+            match (start, &self.spool) {
+                (Some(start), Some(spool)) => spool.read(start, c * image.pixels() + first, values),
+                _ => values.copy_from_slice(&image.plane(c)[first..][..width]),
+            }
+        }
     }
 
     /// A set of given images, converted to `channels`; refuses an empty list and values that are not finite.
@@ -79,12 +130,12 @@ impl ImageSet {
         images.iter().try_for_each(Image::check_finite)?;
         let names = (0..images.len()).map(|i| PathBuf::from(format!("image-{i:05}"))).collect();
         let images = images.into_iter().map(|i| i.into_channels(channels)).collect();
-        Ok(Self { channels, images, names, skipped: Vec::new() })
+        Ok(Self { images, names, ..Self::empty(channels) })
     }
 
     /// The same set with other images in the place of each.
     pub(crate) fn with_images(&self, images: Vec<Image>) -> Self {
-        Self { channels: self.channels, images, names: self.names.clone(), skipped: vec![] }
+        Self { images, names: self.names.clone(), ..Self::empty(self.channels) }
     }
 
     /// `count` procedural images of `size` x `size` pixels to train on: see [`synthetic::dead_leaves`].
@@ -109,12 +160,13 @@ impl ImageSet {
     pub fn hold_out(self, every: usize) -> Result<(Self, Self)> {
         refuse!(every < 2 || self.len() < 2 =>
             "holding out one image in {every} of {} leaves nothing to train on", self.len());
-        let empty = || Self { channels: self.channels, images: vec![], names: vec![], skipped: vec![] };
+        let empty = || Self { spool: self.spool.clone(), ..Self::empty(self.channels) };
         let (mut rest, mut held) = (Self { skipped: self.skipped, ..empty() }, empty());
         for (i, (image, name)) in self.images.into_iter().zip(self.names).enumerate() {
             let side = if i % every == 0 { &mut held } else { &mut rest };
             side.images.push(image);
             side.names.push(name);
+            side.slots.extend(self.slots.get(i));
         }
         Ok((rest, held))
     }
@@ -150,6 +202,6 @@ impl ImageSet {
     }
 }
 
-fn read_as(path: &Path, channels: Channels) -> Result<Image> {
+pub(super) fn read_as(path: &Path, channels: Channels) -> Result<Image> {
     Ok(io::read(path)?.image.into_channels(channels))
 }

@@ -20,7 +20,7 @@ pub use reference::Reference;
 pub use tiles::{Cut, Tiles};
 
 use crate::network::{Architecture, Layer, Network};
-use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseGradient};
+use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseGradient, team::Ranks};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub struct Gradients<T> {
     pub synthesis: Vec<Filters<T>>,
     /// By the knots and slopes of layers `1..K-1`; empty if they are not asked for.
     pub activation: Vec<PiecewiseGradient<T>>,
-    /// `1/2 ||x^ - x||^2` of each sample at the forward pass.
+    /// `1/2 ||x^ - x||^2` of each sample at the forward pass; in a team, of this member's samples.
     pub loss: Vec<f64>,
 }
 
@@ -147,6 +147,12 @@ fn assert_fits<T: Real>(theta: &Filters<T>, images: &[&Field<T>], features: &[&F
 pub trait Engine<T: Real>: Send + Sync {
     /// Its name and the instruction set in use, for people.
     fn name(&self) -> String;
+
+    /// Who works on a batch: this process alone, unless an engine is one of a team. Then batches are a member's own samples,
+    /// and sums over samples are those of all members.
+    fn ranks(&self) -> &Ranks {
+        Ranks::alone()
+    }
 
     /// `u = L z`: `u_0` from `theta_0`.
     fn analyse(&self, theta: &Filters<T>, z: &Field<T>, u: &mut Field<T>);

@@ -51,6 +51,11 @@ impl Image {
         Ok(Self { channels: kind, height, width, data })
     }
 
+    /// An image of this size whose values are somewhere else: it has none.
+    pub(crate) fn hollow(channels: Channels, height: usize, width: usize) -> Self {
+        Self { channels, height, width, data: Vec::new() }
+    }
+
     /// A black image. Refuses what [`Image::new`] refuses.
     pub fn zeros(channels: usize, height: usize, width: usize) -> Result<Self> {
         let (kind, len) = checked_shape(channels, height, width)?;

@@ -4,8 +4,10 @@
 use super::{Architecture, Network, Unrolling, gram::Gram};
 use crate::operator::{Filters, NormParams, PowerState, spectral_norm};
 use crate::random::{seeded, unit};
+use crate::team::Ranks;
 use crate::{Real, Result, prox::PiecewiseLinear};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Power iteration for norms of which nothing is known.
 const CONVERGED: NormParams = NormParams { tolerance: 1e-3, max_iterations: 1000, min_iterations: 1 };
@@ -22,6 +24,8 @@ const FOLLOWED: NormParams = NormParams { tolerance: 3e-3, max_iterations: 200, 
 pub struct Norms<T> {
     pub(crate) states: Vec<PowerState<T>>,
     pub(crate) converged: bool,
+    /// The layers whose iterations are gone on with here; in a team, every member has its own.
+    pub(crate) own: Range<usize>,
 }
 
 impl<T: Real> Norms<T> {
@@ -30,13 +34,14 @@ impl<T: Real> Norms<T> {
         let states = (1..)
             .zip(operators(&network.theta, &network.synthesis))
             .map(|(k, filters)| PowerState::new(&Gram::new(filters), seed.wrapping_add(k)));
-        Self { states: states.collect(), converged: false }
+        let states: Vec<_> = states.collect();
+        Self { own: 0..states.len(), states, converged: false }
     }
 
     /// Converges the norms, from whatever they start, and sets `tau_k` of every inner layer by them; a layer whose
     /// filters are zero keeps its step.
     pub fn converge(&mut self, network: &mut Network<T>) {
-        self.update(network, &CONVERGED);
+        self.update(network, &CONVERGED, Ranks::alone());
         self.converged = true;
     }
 
@@ -49,16 +54,24 @@ impl<T: Real> Norms<T> {
 
     /// The same for norms that were converged before the filters moved a little.
     pub fn follow(&mut self, network: &mut Network<T>) {
-        self.update(network, &FOLLOWED);
+        self.update(network, &FOLLOWED, Ranks::alone());
     }
 
-    fn update(&mut self, network: &mut Network<T>, params: &NormParams) {
+    /// The same in a team: every member follows the norms of its own layers.
+    pub fn follow_among(&mut self, network: &mut Network<T>, ranks: &Ranks) {
+        self.update(network, &FOLLOWED, ranks);
+    }
+
+    fn update(&mut self, network: &mut Network<T>, params: &NormParams, ranks: &Ranks) {
         let (unrolling, step_scale) = (network.unrolling, network.step_scale);
         let operators: Vec<_> = operators(&network.theta, &network.synthesis).collect();
         // Layers are independent, so that no bit depends on the threads.
-        let squared = self.states.par_iter_mut().zip(operators);
-        let squared = squared.map(|(state, filters)| spectral_norm(&Gram::new(filters), state, params).norm);
-        let squared: Vec<T> = squared.collect();
+        self.own = ranks.part(self.states.len(), ranks.rank());
+        let squared = self.states[self.own.clone()].par_iter_mut().zip(&operators[self.own.clone()]);
+        let squared = squared
+            .map(|(state, filters)| spectral_norm(&Gram::new(filters), state, params).norm.to_double());
+        let squared = ranks.of_parts(squared.collect(), self.states.len());
+        let squared: Vec<T> = squared.into_iter().map(T::of).collect();
         let (of_analysis, of_synthesis) = squared.split_at(network.tau.len());
         for (i, tau) in network.tau.iter_mut().enumerate() {
             // `||L|| ||M||`, which is `||L||^2` where the synthesis is the adjoint.

@@ -87,7 +87,7 @@ impl Blocks<'_> {
     /// All `u` with one step (eq:maj-u).
     pub fn all_u(&mut self, gamma: &mut Backtracking) {
         let layers = 1..self.lifted.u.len();
-        let samples = self.lifted.z.samples();
+        let samples = self.samples();
         self.remember_u(layers.clone());
         self.lifted.u_gradients((self.engine, self.network), self.mu, &mut self.memory.gradients);
         let found = gamma.search(&[self.energy().total()], |steps| {
@@ -155,16 +155,18 @@ impl Blocks<'_> {
     /// Puts `u_k` of sample `s` at `s(before - steps[s] gradient)` in these layers, and returns what the majorant of each
     /// sample adds to `f`.
     fn move_u(&mut self, layers: Range<usize>, steps: &[f64]) -> Vec<f64> {
+        let ranks = self.engine.ranks();
+        let steps: Vec<f64> = ranks.places(self.lifted.z.samples()).into_iter().map(|s| steps[s]).collect();
         let mut models = vec![0.0; steps.len()];
         for k in layers {
             let (before, gradient) = (&self.memory.before[k], &self.memory.gradients[k]);
-            self.lifted.put_u((self.engine, self.network), k, (before, gradient), steps);
+            self.lifted.put_u((self.engine, self.network), k, (before, gradient), &steps);
             for (s, model) in models.iter_mut().enumerate() {
                 let u = self.lifted.u[k].sample(s);
                 *model += majorant(u, before.sample(s), gradient.sample(s), steps[s]);
             }
         }
-        models
+        ranks.of_samples(models, 1)
     }
 
     fn scale_and_constrain(&self, gradient: &mut Filters<f32>) {
@@ -174,7 +176,12 @@ impl Blocks<'_> {
     }
 
     fn scale(&self) -> f64 {
-        1.0 / self.lifted.z.samples() as f64
+        1.0 / self.samples() as f64
+    }
+
+    /// The samples of the batch.
+    fn samples(&self) -> usize {
+        self.engine.ranks().samples(self.lifted.z.samples())
     }
 
     fn record(&mut self, found: Found) {

@@ -127,11 +127,11 @@ impl Trainer for GradientDescent {
         if self.optimiser.observes(self.visits) {
             let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
             lifted.anchor((engine, network));
-            self.optimiser.observe(network, &lifted);
+            self.optimiser.observe((engine, network), &lifted);
             self.lifted = Some(lifted);
         }
-        let samples = batch.z.samples();
-        let mut gradients = Gradients::reuse(self.gradients.take(), network, samples);
+        let ranks = engine.ranks();
+        let mut gradients = Gradients::reuse(self.gradients.take(), network, batch.z.samples());
         let rule = match self.rule {
             Rule::Backprop => ReverseRule::Backprop,
             Rule::Lifted(mu) => ReverseRule::Lifted { mu: mu.at(progress) },
@@ -140,12 +140,12 @@ impl Trainer for GradientDescent {
         engine.training_pass(network, rule, &batch.z, &batch.x, &mut gradients)?;
         self.constraint.tie(&mut gradients);
         // Gradients are proportional to the weight of the loss; divided by it, rates mean the same for every mu.
-        let scale = 1.0 / (rule.loss_weight() * samples as f32);
+        let scale = 1.0 / (rule.loss_weight() * batch.indices.len() as f32);
         let rate = self.optimiser.step(network, &mut gradients, scale, progress);
         self.constraint.project(network);
-        self.norms.follow(network);
+        self.norms.follow_among(network, ranks);
         self.visits += 1;
-        let loss = gradients.loss.iter().sum();
+        let loss = ranks.of_samples(gradients.loss.clone(), 1).iter().sum();
         self.gradients = Some(gradients);
         Ok(Report { loss, steps: (rate, rate), ..Report::default() })
     }

@@ -149,6 +149,8 @@ pub fn train(
     let stride = architecture.stride();
     refuse!(!size.is_multiple_of(stride) => "patches of {size} pixels cannot be taken apart with stride {stride}");
     let grid = architecture.grid(size / stride, size / stride)?;
+    let ranks = engine.ranks();
+    trainer.join(&|sample| patches.home(sample) % ranks.size() == ranks.rank());
     let mut batches = Batches::new(patches.len(), plan.order)?;
     let all = patches.len() * plan.epochs;
     let mut done = patches.len() * first.epoch;
@@ -166,11 +168,13 @@ pub fn train(
         };
         let mut batch: Option<Batch> = None;
         for (i, indices) in batches.epoch(epoch as u64, plan.batch_of(epoch)).enumerate() {
-            x.resize(indices.len() * patches.values(), 0.0);
+            let own = ranks.spread(indices.iter().map(|&i| patches.home(i)));
+            let own: Vec<usize> = own.into_iter().map(|place| indices[place]).collect();
+            x.resize(own.len() * patches.values(), 0.0);
             z.resize(x.len(), 0.0);
-            patches.fill(indices, visit, &mut x, &mut z);
-            let fits = batch.take().filter(|b| b.indices.len() == indices.len());
-            let zeros = || Field::zeros(indices.len(), architecture.channels, grid);
+            patches.fill_among(ranks, (indices, &own), visit, &mut x, &mut z);
+            let fits = batch.take().filter(|b| b.z.samples() == own.len());
+            let zeros = || Field::zeros(own.len(), architecture.channels, grid);
             let mut now = match fits {
                 Some(batch) => batch,
                 None => memory::or_error(|| Ok(Batch { z: zeros(), x: zeros(), indices: Vec::new() }))?,
@@ -187,7 +191,7 @@ pub fn train(
             let loss = report.loss / indices.len() as f64;
             let usual = first_loss.get_or_insert(loss).max(1.0);
             if !loss.is_finite() || loss > DIVERGED * usual {
-                return Err(Error::Diverged { epoch: epoch + 1 });
+                return ranks.agree(Err(Error::Diverged { epoch: epoch + 1 }));
             }
             add(&mut record, &report);
             if observer.batch(&Progress { epoch: epoch + 1, done, all, loss }) == Go::Stop {
@@ -197,7 +201,7 @@ pub fn train(
         }
         let mut weights = network.filters().flat_map(|theta| theta.weights());
         if weights.any(|w| !w.is_finite()) {
-            return Err(Error::Diverged { epoch: epoch + 1 });
+            return ranks.agree(Err(Error::Diverged { epoch: epoch + 1 }));
         }
         if !record.least_step.is_finite() {
             record.least_step = 0.0;

@@ -6,11 +6,11 @@
 use super::blocks::{Blocks, UMemory};
 use super::optimiser::gauss_newton::{GaussNewton, OBSERVE_EVERY};
 use super::{
-    Auxiliary, Batch, BlockOrder, Lifted, Metric, Options, Report, Snapshot, ThetaSteps, Trainer, UStep,
-    backtracking::Backtracking,
+    Auxiliary, Batch, BlockOrder, Lifted, Machine, Metric, Options, Report, Snapshot, ThetaSteps, Trainer,
+    UStep, backtracking::Backtracking,
 };
 use crate::network::{Network, Norms};
-use crate::{Result, engine::Engine};
+use crate::{Result, engine::Engine, team::Ranks};
 use std::sync::Arc;
 
 /// Where the first search of a parameter step starts: longer than most majorants allow, so that it is the search that
@@ -33,6 +33,9 @@ pub struct LbFb {
     /// `u_1..u_{K-1}` of every sample, `[sample][k][j][pixels with gaps]`, when persistent. Shared with a checkpoint
     /// while that is written, so that it costs no second copy.
     kept: Vec<Arc<Vec<f32>>>,
+    /// Which samples were visited, and which of these keep their `u` here; the others keep it with another member of a team.
+    visited: Vec<bool>,
+    at_home: Vec<bool>,
     visits: u64,
     lifted: Option<Lifted<f32>>,
     memory: UMemory,
@@ -62,6 +65,8 @@ impl LbFb {
             beta: vec![beta; network.theta.len()],
             gamma: vec![gamma; network.theta.len() - 1],
             kept: vec![Arc::default(); kept],
+            visited: vec![false; kept],
+            at_home: vec![true; kept],
             visits: 0,
             lifted: None,
             memory: UMemory::default(),
@@ -94,31 +99,39 @@ impl LbFb {
         }
     }
 
-    fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+    fn observe(&mut self, machine: Machine<'_, f32>, lifted: &Lifted<f32>) {
         if let Some(metric) = &mut self.metric
             && self.visits.is_multiple_of(OBSERVE_EVERY)
         {
-            metric.observe(network, lifted);
+            metric.observe(machine, lifted);
         }
     }
 
     /// Puts the kept `u` of the batch's samples in place; a sample seen for the first time starts anchored.
-    fn recall(&self, lifted: &mut Lifted<f32>, batch: &Batch) {
+    fn recall(&self, ranks: &Ranks, lifted: &mut Lifted<f32>, batch: &Batch) {
         let length = lifted.u[0].sample_len();
-        for (s, &index) in batch.indices.iter().enumerate() {
-            for (u, kept) in lifted.u[1..].iter_mut().zip(self.kept[index].chunks_exact(length)) {
+        let (all, indices) = (lifted.u[1..].len() * length, &batch.indices);
+        let visited = |s: usize| self.visited[indices[s]];
+        let give = |s: usize, to: &mut Vec<f32>| to.extend_from_slice(&self.kept[indices[s]]);
+        ranks.to_places(all, indices.len(), visited, give, |s, kept| {
+            for (u, kept) in lifted.u[1..].iter_mut().zip(kept.chunks_exact(length)) {
                 u.data_mut()[s * length..][..length].copy_from_slice(kept);
             }
-        }
+        });
     }
 
-    fn keep(&mut self, lifted: &Lifted<f32>, batch: &Batch) {
-        for (s, &index) in batch.indices.iter().enumerate() {
-            let kept = Arc::make_mut(&mut self.kept[index]);
+    fn keep(&mut self, ranks: &Ranks, lifted: &Lifted<f32>, batch: &Batch) {
+        let (all, indices) = (lifted.u[1..].len() * lifted.u[0].sample_len(), &batch.indices);
+        let give = |s: usize, to: &mut Vec<f32>| {
+            lifted.u[1..].iter().for_each(|u| to.extend_from_slice(u.sample(s)))
+        };
+        ranks.to_homes(all, indices.len(), give, |s, values| {
+            let kept = Arc::make_mut(&mut self.kept[indices[s]]);
             kept.clear();
-            kept.reserve_exact(lifted.u[1..].len() * lifted.u[0].sample_len());
-            lifted.u[1..].iter().for_each(|u| kept.extend_from_slice(u.sample(s)));
-        }
+            kept.reserve_exact(all);
+            kept.extend_from_slice(values);
+        });
+        indices.iter().for_each(|&i| self.visited[i] = true);
     }
 }
 
@@ -141,10 +154,10 @@ impl Trainer for LbFb {
         let mut report = Report { steps: (f64::INFINITY, 0.0), ..Report::default() };
         report.loss = lifted.block((engine, network), lifted.u.len(), 1.0);
         if auxiliary == Auxiliary::Persistent {
-            self.recall(&mut lifted, batch);
+            self.recall(engine.ranks(), &mut lifted, batch);
             lifted.refresh((engine, network));
         }
-        self.observe(network, &lifted);
+        self.observe((engine, network), &lifted);
 
         let mut memory = std::mem::take(&mut self.memory);
         memory.fit(&lifted);
@@ -175,12 +188,21 @@ impl Trainer for LbFb {
         report.blocks = energy.blocks();
 
         if auxiliary == Auxiliary::Persistent {
-            self.keep(&lifted, batch);
+            self.keep(engine.ranks(), &lifted, batch);
         }
         (self.lifted, self.memory) = (Some(lifted), memory);
         self.visits += 1;
-        self.norms.follow(network);
+        self.norms.follow_among(network, engine.ranks());
         Ok(report)
+    }
+
+    fn join(&mut self, at_home: &dyn Fn(usize) -> bool) {
+        for (s, (kept, here)) in self.kept.iter_mut().zip(&mut self.at_home).enumerate() {
+            *here = at_home(s);
+            if !*here {
+                *kept = Arc::default();
+            }
+        }
     }
 
     fn save(&self, state: &mut Snapshot) {
@@ -190,7 +212,8 @@ impl Trainer for LbFb {
             steps.iter().enumerate().for_each(|(k, s)| state.put_scalar(format!("{name}_{k}"), s.step));
         }
         state.put_scalar("visits", self.visits as f64);
-        self.kept.iter().enumerate().for_each(|(s, kept)| state.share(format!("u_{s}"), kept));
+        let kept = self.kept.iter().enumerate().filter(|(s, _)| self.at_home[*s]);
+        kept.for_each(|(s, kept)| state.share(format!("u_{s}"), kept));
     }
 
     fn restore(&mut self, state: &Snapshot) -> Result<()> {
@@ -204,6 +227,7 @@ impl Trainer for LbFb {
         self.visits = state.scalar("visits")? as u64;
         for (s, kept) in self.kept.iter_mut().enumerate() {
             *kept = Arc::clone(state.array(&format!("u_{s}"))?);
+            self.visited[s] = !kept.is_empty();
         }
         Ok(())
     }

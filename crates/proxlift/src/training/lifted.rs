@@ -129,9 +129,13 @@ impl<T: Real> Lifted<T> {
 
     /// `E` and its blocks, from what [`Lifted::refresh`] or [`Lifted::anchor`] computed.
     pub fn energy(&self, machine: Machine<'_, T>, mu: f64) -> Energy {
-        let depth = self.depth();
-        let penalties = (1..depth).map(|k| self.block_of_samples(machine, k, mu));
-        Energy { penalties: penalties.collect(), data: self.block_of_samples(machine, depth, mu) }
+        let (depth, own) = (self.depth(), self.z.samples());
+        let blocks: Vec<_> = (1..=depth).map(|k| self.own_block(machine, k, mu)).collect();
+        let by_sample = (0..own).flat_map(|s| blocks.iter().map(move |block| block[s])).collect();
+        let all = machine.0.ranks().of_samples(by_sample, depth);
+        let mut blocks = (0..depth).map(|k| all.iter().skip(k).step_by(depth).copied().collect());
+        let penalties = blocks.by_ref().take(depth - 1).collect();
+        Energy { penalties, data: blocks.next().unwrap_or_default() }
     }
 
     /// The part of `f` that depends on `theta_k`, summed over the batch: the loss for `k = K`, else the penalty that
@@ -140,8 +144,12 @@ impl<T: Real> Lifted<T> {
         self.block_of_samples(machine, k, mu).iter().sum()
     }
 
-    /// The same of each sample.
-    pub fn block_of_samples(&self, (engine, network): Machine<'_, T>, k: usize, mu: f64) -> Vec<f64> {
+    /// The same of each sample of the batch.
+    pub fn block_of_samples(&self, machine: Machine<'_, T>, k: usize, mu: f64) -> Vec<f64> {
+        machine.0.ranks().of_samples(self.own_block(machine, k, mu), 1)
+    }
+
+    fn own_block(&self, (engine, network): Machine<'_, T>, k: usize, mu: f64) -> Vec<f64> {
         let samples = self.z.samples();
         if k == self.depth() {
             return (0..samples).map(|s| mu * half_squared(self.e.sample(s))).collect();

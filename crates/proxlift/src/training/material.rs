@@ -64,7 +64,7 @@ impl Config {
             Source::BuiltIn => self.built_in()?,
             Source::Clean(set) => {
                 let (train, held) = hold_out(set, ImageSet::len, ImageSet::hold_out)?;
-                self.clean(train, &held)?
+                self.clean(train, &held.whole()?)?
             }
             Source::Pairs(pairs) => {
                 let (train, held) = hold_out(pairs, |pairs| pairs.noisy.len(), Pairs::hold_out)?;

@@ -7,6 +7,7 @@ pub mod constraint;
 pub mod descent;
 pub mod driver;
 pub mod fixed_point;
+mod gathered;
 pub mod lbfb;
 pub mod lifted;
 mod material;

@@ -6,7 +6,7 @@ use crate::{Result, network::Norms};
 impl Norms<f32> {
     /// Keeps what the next step depends on.
     pub fn save(&self, state: &mut Snapshot) {
-        for (k, power) in self.states.iter().enumerate() {
+        for (k, power) in self.states.iter().enumerate().filter(|(k, _)| self.own.contains(k)) {
             state.put(format!("norm_{}", k + 1), power.vector());
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Checkpoint, Config, EpochRecord, Go, Observer, Progress, Snapshot, Trainer, train};
 use crate::model::{Model, Provenance};
-use crate::{Result, dataset::Patches, engine::Engine, network::Network};
+use crate::{Result, dataset::Patches, engine::Engine, network::Network, team::Ranks};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,7 @@ impl<'a> Session<'a> {
     }
 
     /// Trains to the end, or until the observer stops it.
+    /// In a [team](crate::team), all members run, each with a session of its own; checkpoints are kept by the first.
     /// Fails when the training [diverges](crate::Error::Diverged), the observer fails, or a checkpoint cannot be written.
     pub fn run(&mut self, engine: &dyn Engine<f32>, observer: &mut dyn Observer) -> Result<Ended> {
         let first = self.record.clone();
@@ -106,6 +107,7 @@ impl<'a> Session<'a> {
             observer,
             checkpoints: self.checkpoints.as_ref(),
             epochs: plan.epochs,
+            ranks: engine.ranks(),
             record: &mut self.record,
             saved: None,
             cost: Duration::ZERO,
@@ -140,6 +142,7 @@ struct Keeper<'a> {
     observer: &'a mut dyn Observer,
     checkpoints: Option<&'a Keeping>,
     epochs: usize,
+    ranks: &'a Ranks,
     record: &'a mut EpochRecord,
     saved: Option<Instant>,
     cost: Duration,
@@ -152,20 +155,23 @@ impl Keeper<'_> {
     }
 
     fn save(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<()> {
-        let Some((path, settings, two)) = self.checkpoints else { return Ok(()) };
         let start = Instant::now();
-        let Some(notes) = self.observer.checkpoint(record, network)? else { return Ok(()) };
         let mut state = Snapshot::default();
         trainer.save(&mut state);
-        let (network, record, settings) = (network.clone(), record.clone(), settings.clone());
-        let checkpoint = Checkpoint { network, state, record, notes, settings };
-        if *two {
-            checkpoint.save_keeping_previous(path)?
-        } else {
-            checkpoint.save(path)?
-        }
+        let state = state.gathered(self.ranks);
+        let written = self.write(record, network, state);
+        self.ranks.agree(written)?;
         (self.cost, self.saved) = (start.elapsed(), Some(Instant::now()));
         Ok(())
+    }
+
+    /// Writes the checkpoint, where one is kept.
+    fn write(&mut self, record: &EpochRecord, network: &Network<f32>, state: Snapshot) -> Result<()> {
+        let Some((path, settings, two)) = self.checkpoints else { return Ok(()) };
+        let Some(notes) = self.observer.checkpoint(record, network)? else { return Ok(()) };
+        let (network, record, settings) = (network.clone(), record.clone(), settings.clone());
+        let checkpoint = Checkpoint { network, state, record, notes, settings };
+        if *two { checkpoint.save_keeping_previous(path) } else { checkpoint.save(path) }
     }
 }
 
@@ -179,13 +185,17 @@ impl Observer for Keeper<'_> {
     }
 
     fn epoch(&mut self, record: &EpochRecord, network: &Network<f32>, trainer: &dyn Trainer) -> Result<Go> {
-        let go = self.observer.epoch(record, network, trainer)?;
+        let seen = self.observer.epoch(record, network, trainer);
+        let go = self.ranks.agree(seen)?;
         *self.record = record.clone();
         let last = record.epoch == self.epochs;
-        self.stopped = (go == Go::Stop && !last).then_some(record.epoch);
-        if last || go == Go::Stop || self.is_due() {
+        // In a team, the first member decides: it has the observer and the clock.
+        let (due, kept) = (last || go == Go::Stop || self.is_due(), self.checkpoints.is_some());
+        let (stop, save) = self.ranks.from_first(|| Ok((go == Go::Stop, due && kept)))?;
+        self.stopped = (stop && !last).then_some(record.epoch);
+        if save {
             self.save(record, network, trainer)?;
         }
-        Ok(go)
+        Ok(if stop { Go::Stop } else { Go::On })
     }
 }

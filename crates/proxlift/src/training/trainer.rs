@@ -3,14 +3,15 @@
 use crate::{Error, Result, engine::Engine, field::Field, network::Network};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A mini-batch: samples with their indices in the training set.
+/// A mini-batch: samples with their indices in the training set. In a [team](crate::team), every member has the images of
+/// its own samples only.
 #[derive(Debug)]
 pub struct Batch {
     /// The noisy images.
     pub z: Field<f32>,
     /// The clean images.
     pub x: Field<f32>,
-    /// Which samples of the training set these are.
+    /// Which samples of the training set are in the batch, all of them.
     pub indices: Vec<usize>,
 }
 
@@ -46,7 +47,12 @@ pub trait Trainer {
         progress: f64,
     ) -> Result<Report>;
 
-    /// Everything that the next step depends on beside the network, for a checkpoint.
+    /// Before the first step: of what it keeps for single samples, it has to hold only that of those that are `at_home` here;
+    /// others have the rest. That of the samples of a batch is fetched by [`Ranks::to_places`](crate::team::Ranks::to_places).
+    fn join(&mut self, _at_home: &dyn Fn(usize) -> bool) {}
+
+    /// Everything that the next step depends on beside the network, for a checkpoint; in a team, what this member holds of
+    /// it.
     fn save(&self, state: &mut Snapshot);
 
     /// Continues from [`Trainer::save`]. Fails when the snapshot is of another trainer or another network.

@@ -29,7 +29,7 @@ use super::tiles::{Cut, TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
 use crate::field::{Field, Grid, LANES};
 use crate::network::{Architecture, Layer, Network};
-use crate::{Result, operator::Filters, prox::PiecewiseLinear};
+use crate::{Result, operator::Filters, prox::PiecewiseLinear, team::Ranks};
 use bregman::clip_bregman;
 use correlate::correlate;
 use epilogue::{Assign, WriteTo};
@@ -48,6 +48,7 @@ pub struct Cpu {
     level: Level,
     shelf: Shelf,
     tile_bytes: usize,
+    ranks: Option<Arc<Ranks>>,
 }
 
 impl Default for Cpu {
@@ -59,12 +60,18 @@ impl Default for Cpu {
 impl Cpu {
     /// An engine for the best instruction set of this machine, unless another one was [chosen](super::choose_simd).
     pub fn new() -> Self {
-        Self { level: level::chosen(), shelf: Shelf::default(), tile_bytes: TILE_BYTES }
+        Self { level: level::chosen(), shelf: Shelf::default(), tile_bytes: TILE_BYTES, ranks: None }
     }
 
     /// An engine for the least instruction set this build supports: the portable twin of the fast paths.
     pub fn baseline() -> Self {
         Self { level: Level::baseline(), ..Self::new() }
+    }
+
+    /// The same as one of a team, for training: see [`Engine::ranks`].
+    #[must_use]
+    pub fn among(self, ranks: Arc<Ranks>) -> Self {
+        Self { ranks: Some(ranks), ..self }
     }
 
     /// The same, taking about so many bytes for a large image at once, 256 MiB unless this is called. Less memory means
@@ -104,6 +111,10 @@ impl Engine<f32> for Cpu {
         let level = format!("{:?}", self.level);
         let level = level.split('(').next().unwrap_or("scalar");
         format!("cpu ({level}, {} threads)", rayon::current_num_threads())
+    }
+
+    fn ranks(&self) -> &Ranks {
+        self.ranks.as_deref().unwrap_or(Ranks::alone())
     }
 
     fn analyse(&self, theta: &Filters<f32>, z: &Field<f32>, u: &mut Field<f32>) {
@@ -171,7 +182,7 @@ impl Engine<f32> for Cpu {
                     correlate(self.level, scale, d.sample(s), x, len, gradient);
                 });
             });
-            add_samples(&batch.gradients, weights, 0, gradient.weights_mut());
+            self.ranks().add_samples(&batch.gradients, gradient.weights_mut());
         });
     }
 
@@ -252,7 +263,7 @@ impl Engine<f32> for Cpu {
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
             batch.pack(network, rule.loss_weight());
-            let Batch { packed, activation, gradients: slots, .. } = batch;
+            let Batch { packed, activation, gradients: slots, sum, .. } = batch;
             slots.resize(weights * z.samples(), 0.0);
             let (packed, sums) = ((&packed[..], &activation[..]), (weights - filters).min(numbers) * LANES);
             let slots_and_losses = slots.par_chunks_mut(weights).zip(&mut gradients.loss);
@@ -264,15 +275,15 @@ impl Engine<f32> for Cpu {
                         sample::train(self.level, &stencil, network, packed, rule, images, scratch, gradient);
                 });
             });
+            sum.clear();
+            sum.resize(weights, 0.0);
+            self.ranks().add_samples(slots, sum);
+            let (of_filters, of_activations) = sum.split_at(filters);
             let all = gradients.theta.iter_mut().chain(&mut gradients.synthesis);
-            for (k, theta) in all.enumerate() {
-                theta.weights_mut().fill(0.0);
-                add_samples(slots, weights, k * per_layer, theta.weights_mut());
-            }
-            let mut clips = vec![0.0; weights - filters];
-            add_samples(slots, weights, filters, &mut clips);
-            for (gradient, clips) in gradients.activation.iter_mut().zip(clips.chunks_exact(numbers)) {
-                activation_sums::unpack_gradient(clips, gradient);
+            all.zip(of_filters.chunks_exact(per_layer))
+                .for_each(|(theta, sum)| theta.weights_mut().copy_from_slice(sum));
+            for (gradient, sum) in gradients.activation.iter_mut().zip(of_activations.chunks_exact(numbers)) {
+                activation_sums::unpack_gradient(sum, gradient);
             }
         });
         Ok(())
@@ -341,14 +352,5 @@ impl Cpu {
                 });
             });
         });
-    }
-}
-
-/// `sum += gradients of each sample`, in the order of the samples.
-fn add_samples(gradients: &[f32], weights: usize, first: usize, sum: &mut [f32]) {
-    for (w, sum) in sum.iter_mut().enumerate() {
-        let samples = gradients.chunks_exact(weights);
-        let total: f64 = samples.map(|sample| f64::from(sample[first + w])).sum();
-        *sum = (f64::from(*sum) + total) as f32;
     }
 }

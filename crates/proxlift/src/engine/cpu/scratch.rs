@@ -120,6 +120,8 @@ pub struct Batch {
     pub activation: Vec<PackedActivation>,
     /// Gradients of each sample: `[k][j][c][t]` of the filters, then `[k][j][number]` of the activations.
     pub gradients: Vec<f32>,
+    /// Their sum.
+    pub sum: Vec<f32>,
 }
 
 impl Batch {

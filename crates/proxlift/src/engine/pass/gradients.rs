@@ -15,6 +15,8 @@ pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
 ) -> Result<()> {
     network.check_pair(z, x)?;
     gradients.check(network, z.samples())?;
+    refuse!(engine.ranks().size() > 1 && !gradients.activation.is_empty() =>
+        "activations that are learned beside others that are not are trained by one process only");
     gradients.clear();
     let mut pass = Pass::new(network, z.clone())?;
     forward(engine, network, &mut pass, &Own { engine, network });

@@ -142,6 +142,8 @@ impl Trainer for FixedPointTrainer {
         batch: &Batch,
         progress: f64,
     ) -> Result<Report> {
+        refuse!(engine.ranks().size() > 1 =>
+            "a network is trained at its fixed point by one process: use `proxlift train` for --convex");
         self.single.theta.iter_mut().for_each(|theta| theta.clone_from(&network.theta[0]));
         self.single.activation[0].clone_from(&network.activation[0]);
         let border = network.border;

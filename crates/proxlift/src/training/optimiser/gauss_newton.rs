@@ -15,8 +15,9 @@
 use crate::matrix::{Matrix, multiply};
 use crate::network::{Architecture, Network};
 use crate::random::{Purpose, below, stream};
-use crate::training::{Lifted, Snapshot};
+use crate::training::{Lifted, Machine, Snapshot};
 use crate::{Result, field::Field};
+use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
 
 pub(crate) const OBSERVE_EVERY: u64 = 10;
@@ -59,16 +60,22 @@ impl GaussNewton {
     }
 
     /// Averages in the matrices at what `lifted` holds.
-    pub(crate) fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+    pub(crate) fn observe(&mut self, (engine, network): Machine<'_, f32>, lifted: &Lifted<f32>) {
         let (seed, draw) = (self.seed, self.observations as u64);
         let keep = if self.observations == 0.0 { 0.0 } else { KEEP };
         let size = network.theta[0].weights().len();
-        let samples = lifted.z.samples().min(SAMPLES);
+        let ranks = engine.ranks();
+        let places = ranks.places(lifted.z.samples());
+        let samples = ranks.samples(lifted.z.samples()).min(SAMPLES);
+        let layers = (0..self.matrices.len()).into_par_iter();
+        let rows =
+            layers.map(|k| rows(network, lifted, k, &places, stream(seed, Purpose::Metric, draw, k as u64)));
+        let rows: Vec<_> =
+            rows.collect::<Vec<_>>().into_iter().map(|rows| ranks.rows_of_samples(rows)).collect();
         let scale = (1.0 - keep) * lifted.z.grid().pixels() as f32 / (PIXELS * samples) as f32;
-        let layers = self.matrices.par_iter_mut().zip(&mut self.factors).enumerate();
-        layers.for_each(|(k, (matrix, factor))| {
+        let layers = self.matrices.par_iter_mut().zip(&mut self.factors).zip(&rows);
+        layers.for_each(|((matrix, factor), rows)| {
             matrix.iter_mut().for_each(|a| *a *= keep);
-            let rows = rows(network, lifted, k, seed, draw);
             if matrix.len() == size {
                 for row in rows.chunks_exact(size) {
                     matrix.iter_mut().zip(row).for_each(|(a, r)| *a += scale * r * r);
@@ -76,7 +83,7 @@ impl GaussNewton {
                 let damping = damping(matrix.iter().sum(), size);
                 factor.iter_mut().zip(&*matrix).for_each(|(f, a)| *f = a + damping);
             } else {
-                let rows = Matrix::new(&rows, rows.len() / size, size);
+                let rows = Matrix::new(rows, rows.len() / size, size);
                 multiply((scale, 1.0), rows.transposed(), rows, matrix);
                 cholesky(matrix, size, factor);
             }
@@ -120,18 +127,32 @@ impl GaussNewton {
     }
 }
 
-/// Rows of `D^{1/2} J` of block `k` at random pixels.
-fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw: u64) -> Vec<f32> {
+/// Rows of `D^{1/2} J` of block `k` at random pixels, of each sample; `places` are those of the samples in their batch.
+fn rows(
+    network: &Network<f32>,
+    lifted: &Lifted<f32>,
+    k: usize,
+    places: &[usize],
+    mut rng: impl Rng,
+) -> Vec<Vec<f32>> {
     let Architecture { depth, features, kernel, channels } = network.architecture();
     let (taps, radius) = (kernel * kernel, (kernel / 2) as isize);
     let size = features * channels * taps;
     let grid = lifted.z.grid();
     let offset = |t: usize| ((t / kernel) as isize - radius, (t % kernel) as isize - radius);
-    let mut rng = stream(seed, Purpose::Metric, draw, k as u64);
-    let mut rows = Vec::new();
-    for s in 0..lifted.z.samples().min(SAMPLES) {
-        for _ in 0..PIXELS {
-            let (y, x) = (below(&mut rng, grid.height()) as isize, below(&mut rng, grid.width()) as isize);
+    let mut draw = || (below(&mut rng, grid.height()) as isize, below(&mut rng, grid.width()) as isize);
+    let (mut all, mut drawn) = (Vec::new(), 0);
+    for (s, &place) in places.iter().enumerate() {
+        let mut rows = Vec::new();
+        if place < SAMPLES {
+            // Every sample has the pixels that it would have if all were here.
+            for _ in drawn..PIXELS * place {
+                draw();
+            }
+            drawn = PIXELS * (place + 1);
+        }
+        for _ in 0..if place < SAMPLES { PIXELS } else { 0 } {
+            let (y, x) = draw();
             let patch = |field: &Field<f32>, channel: usize, t: usize, sign: isize| {
                 let (ty, tx) = offset(t);
                 field.at(s, channel, y + sign * ty, x + sign * tx)
@@ -176,8 +197,9 @@ fn rows(network: &Network<f32>, lifted: &Lifted<f32>, k: usize, seed: u64, draw:
                 }
             }
         }
+        all.push(rows);
     }
-    rows
+    all
 }
 
 /// What is added to the diagonal of a matrix of `n` rows.

@@ -17,7 +17,10 @@ mod rate;
 
 pub use rate::{Rate, Schedule};
 
-use super::{lifted::Lifted, trainer::Snapshot};
+use super::{
+    lifted::{Lifted, Machine},
+    trainer::Snapshot,
+};
 use crate::{Result, engine::Gradients, named::named, network::Network, operator::Filters};
 use gauss_newton::GaussNewton;
 pub(crate) use moments::Moments;
@@ -107,9 +110,9 @@ impl Optimiser {
     }
 
     /// Averages the metric in at a batch, anchored at the forward pass.
-    pub fn observe(&mut self, network: &Network<f32>, lifted: &Lifted<f32>) {
+    pub fn observe(&mut self, machine: Machine<'_, f32>, lifted: &Lifted<f32>) {
         if let Some(metric) = &mut self.gauss_newton {
-            metric.observe(network, lifted);
+            metric.observe(machine, lifted);
         }
     }
 

@@ -1,4 +1,6 @@
 //! `proxlift`: flags -> settings -> work. The library does the work; this crate only converts.
+//!
+//! A library too, for `proxlift-mpi`, which is the same program on many machines.
 
 #[cfg(not(test))]
 mod allocator;
@@ -20,16 +22,23 @@ mod inspect;
 mod output;
 mod reproduce;
 mod restore;
+mod scaling;
 mod scores;
 mod sensitivity;
+mod sweep;
 mod tasks;
 mod test_set;
+mod together;
 mod train;
 mod workers;
 
+pub use together::main as main_together;
+
 use clap::{Parser, Subcommand};
 use proxlift::storage::faults;
+use proxlift::team::{Alone, Ranks};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Denoise images with unfolded proximal networks, and train such networks by lifted Bregman.
 #[derive(Parser)]
@@ -42,6 +51,15 @@ use std::process::ExitCode;
 )]
 #[command(after_help = include_str!("help/proxlift.txt").trim_end())]
 struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags of all commands.
+#[derive(clap::Args)]
+struct Common {
     /// Print no progress and no notes, only results, warnings and errors
     #[arg(long, short, global = true)]
     quiet: bool,
@@ -51,11 +69,9 @@ struct Cli {
     /// Instruction set to use: avx512, avx2 or sse2 [default: the best of this machine, or PROXLIFT_SIMD]
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     simd: Option<String>,
-    #[command(subcommand)]
-    command: Command,
 }
 
-impl Cli {
+impl Common {
     /// Settles what holds for the whole program.
     fn prepare(&self) -> proxlift::Result<()> {
         flags::start_threads()?;
@@ -92,7 +108,7 @@ impl Command {
     fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Demo(arguments) => demo::run(arguments),
-            Self::Train(arguments) => train::run(arguments),
+            Self::Train(arguments) => train::run(arguments, &Arc::new(Ranks::new(Arc::new(Alone)))),
             Self::Denoise(arguments) => denoise::run(arguments),
             Self::Restore(arguments) => restore::run(arguments),
             Self::Evaluate(arguments) => evaluate::run(arguments),
@@ -109,22 +125,32 @@ impl Command {
 /// What bad input gets.
 const BAD_INPUT: u8 = 2;
 
-fn main() -> ExitCode {
+/// The whole command, from its flags to its exit code.
+pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_flags(&error),
     };
-    output::start(cli.quiet);
-    if let Ok(words) = std::env::var("PROXLIFT_TEST_FAULT") {
-        // For tests: makes one of the calls to the disk fail.
-        faults::from_words(&words);
-    }
+    output::start(cli.common.quiet);
+    prepare_faults();
     if !cli.command.stops_by_itself() {
         train::interrupt::leave_at_once();
     }
     // Commands tell where memory ran out as far as they can; what they cannot tell is told here.
-    let run = || Ok(cli.prepare().map_err(Into::into).and_then(|()| cli.command.run()));
+    let run = || Ok(cli.common.prepare().map_err(Into::into).and_then(|()| cli.command.run()));
     let result = proxlift::memory::or_error(run).unwrap_or_else(|e| Err(e.into()));
+    end(result)
+}
+
+/// For tests: makes one of the calls to the disk fail.
+fn prepare_faults() {
+    if let Ok(words) = std::env::var("PROXLIFT_TEST_FAULT") {
+        faults::from_words(&words);
+    }
+}
+
+/// Tells of an error; the exit code.
+fn end(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
@@ -149,13 +175,18 @@ fn refuse_flags(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { BAD_INPUT } else { 0 });
     }
+    output::complain("error", &sentence_of(error));
+    ExitCode::from(BAD_INPUT)
+}
+
+/// What is wrong with the flags, in a line.
+fn sentence_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let said = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let said =
         said.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
     let sentence = said.collect::<Vec<_>>().join(" ").replace(" tip: ", "; ");
-    output::complain("error", sentence.trim_start_matches("error: "));
-    ExitCode::from(BAD_INPUT)
+    sentence.trim_start_matches("error: ").to_string()
 }
 
 #[cfg(test)]

@@ -1,0 +1,5 @@
+//! The `proxlift` command.
+
+fn main() -> std::process::ExitCode {
+    proxlift_cli::main()
+}
