@@ -116,10 +116,12 @@ pub(super) fn minimise(
     match (data, likelihood) {
         (DataTerm::Gaussian { fit, .. }, _) => {
             let steps = PrimalDualSteps::for_norms(0.0, norm, balance);
-            let value = |x: &[f32]| fit.energy(x) + f64::from(h.value(&applied(&*operator, x)));
             let slope = |x: &[f32], out: &mut [f32]| fit.gradient(x, out);
-            let gap = |x: &[f32], u: &[f32]| gap((&*operator, &h), x, u, slope);
-            rounds(until, square, (&value, &gap), x, watch, |x, u, until, each| {
+            let look = |x: &[f32], u: &[f32]| {
+                let (penalty, gap) = gap((&*operator, &h), x, u, slope);
+                (fit.energy(x) + penalty, gap)
+            };
+            rounds(until, square, &look, x, watch, |x, u, until, each| {
                 condat_vu((&Flat, fit, &h), &*operator, (x, u), steps, until, each)
             })
         }
@@ -130,9 +132,8 @@ pub(super) fn minimise(
             let joined = Joined::new(counts, seen.len(), h);
             let positive = BoxClip::interval(vec![0.0], vec![f32::MAX])?;
             let steps = PrimalDualSteps::for_norms(0.0, safe_norm::<f32>(&both), balance);
-            let value = |x: &[f32]| f64::from(joined.value(&applied(&both, x)));
-            let gap = |x: &[f32], u: &[f32]| gap((&both, &joined), x, u, |_, out| out.fill(0.0));
-            rounds(until, square, (&value, &gap), x, watch, |x, u, until, each| {
+            let look = |x: &[f32], u: &[f32]| gap((&both, &joined), x, u, |_, out| out.fill(0.0));
+            rounds(until, square, &look, x, watch, |x, u, until, each| {
                 condat_vu((&Flat, &positive, &joined), &both, (x, u), steps, until, each)
             })
         }
@@ -140,11 +141,14 @@ pub(super) fn minimise(
     }
 }
 
+/// What is minimised at `(x, u)`, and the gap.
+type Look<'a> = dyn Fn(&[f32], &[f32]) -> (f64, f64) + 'a;
+
 /// A few iterations and a look at the gap, again and again.
 fn rounds(
     until: &Until,
     square: f64,
-    (value, gap): (&dyn Fn(&[f32]) -> f64, &dyn Fn(&[f32], &[f32]) -> f64),
+    look: &Look<'_>,
     x: &mut Vec<f32>,
     watch: &mut dyn FnMut(&Reached) -> ControlFlow<()>,
     mut iterate: impl FnMut(
@@ -159,12 +163,9 @@ fn rounds(
         let most = EVERY.min(until.most - done).max(1);
         let course = iterate(x, &mut u, &Until { tolerance: 0.0, most }, &mut |_| ControlFlow::Continue(()))?;
         done += course.iterations;
-        let reached = Reached {
-            iterations: done,
-            residual: course.residual,
-            objective: value(x) / square,
-            gap: gap(x, &u) / square,
-        };
+        let (objective, gap) = look(x, &u);
+        let (objective, gap) = (objective / square, gap / square);
+        let reached = Reached { iterations: done, residual: course.residual, objective, gap };
         if watch(&reached).is_break() {
             return Err(Error::Cancelled);
         }
@@ -175,15 +176,16 @@ fn rounds(
     }
 }
 
-/// The gap at `(x, u)`, for pictures with values from black to white, and as far beyond as `x` has them.
+/// `h(L x)` and the gap at `(x, u)`, for pictures with values from black to white, and as far beyond as `x` has them.
 fn gap(
     (operator, h): (&(impl LinearOperator<f32> + ?Sized), &(impl Prox<f32> + ?Sized)),
     x: &[f32],
     u: &[f32],
     slope: impl Fn(&[f32], &mut [f32]),
-) -> f64 {
+) -> (f64, f64) {
     let features = applied(operator, x);
-    let fenchel = f64::from(h.value(&features)) + f64::from(h.conjugate_value(u)) - dot(&features, u);
+    let penalty = f64::from(h.value(&features));
+    let fenchel = penalty + f64::from(h.conjugate_value(u)) - dot(&features, u);
     let (mut gradient, mut back) = (x.to_vec(), x.to_vec());
     slope(x, &mut gradient);
     operator.adjoint(u, &mut back);
@@ -192,5 +194,5 @@ fn gap(
         let d = f64::from(g) + f64::from(l);
         d * f64::from(x - if d > 0.0 { a } else { b })
     });
-    fenchel.max(0.0) + far.sum::<f64>()
+    (penalty, fenchel.max(0.0) + far.sum::<f64>())
 }
