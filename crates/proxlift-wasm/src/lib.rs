@@ -3,6 +3,7 @@
 //! A [`Document`](document::Document) is a file with its result, in the depth of the file; [`Worker`](worker::Worker)
 //! denoises its tiles elsewhere, and [`Layers`](layers::Layers) opens the network for the second tab.
 
+mod cutting;
 mod document;
 mod error;
 mod layers;

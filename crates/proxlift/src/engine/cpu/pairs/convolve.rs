@@ -8,6 +8,9 @@ use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
+/// One point after the other, where registers are few.
+const APART: bool = cfg!(target_family = "wasm");
+
 /// Combined image rows, a plane a term and channel.
 #[derive(Clone, Copy)]
 pub struct Combined<'a> {
@@ -68,13 +71,28 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
         if minuses > 0 {
             add_tap::<S, true, M, N>(simd, &mut odd, (a, ones * kernel), (data, ones * PLANE + from));
         }
-        for plane in 0..ones {
-            for tap in usize::from(plane == 0)..kernel {
-                let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
-                add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
-                if plane < minuses {
-                    let (column, at) = (column + ones * kernel, at + ones * PLANE);
+        if APART {
+            for plane in 0..ones {
+                for tap in usize::from(plane == 0)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                }
+            }
+            for plane in ones..ones + minuses {
+                for tap in usize::from(plane == ones)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
                     add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                }
+            }
+        } else {
+            for plane in 0..ones {
+                for tap in usize::from(plane == 0)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                    if plane < minuses {
+                        let (column, at) = (column + ones * kernel, at + ones * PLANE);
+                        add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                    }
                 }
             }
         }
@@ -85,12 +103,24 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
                 odd[m][n] = (one - minus) + epilogue.start(simd, at(m, n) + UNIT);
             }
         }
-        for plane in ones + minuses..ones + minuses + zeros {
-            for tap in 0..kernel {
-                let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
-                add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
-                let (column, at) = (column + zeros * kernel, at + zeros * PLANE);
-                add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+        let first_zero = ones + minuses;
+        if APART {
+            for (points, sums) in [(0, &mut even), (zeros, &mut odd)] {
+                for plane in first_zero + points..first_zero + points + zeros {
+                    for tap in 0..kernel {
+                        let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                        add_tap::<S, false, M, N>(simd, sums, (a, column), (data, at));
+                    }
+                }
+            }
+        } else {
+            for plane in first_zero..first_zero + zeros {
+                for tap in 0..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                    let (column, at) = (column + zeros * kernel, at + zeros * PLANE);
+                    add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                }
             }
         }
         for m in 0..M {
