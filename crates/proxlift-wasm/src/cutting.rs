@@ -10,7 +10,7 @@ const ALL_BYTES: u64 = 700 << 20;
 const MOST_TILES: usize = 400;
 
 /// More work than the least that is worth it for smaller tiles, of which the first are on the screen sooner.
-const WORTH: f64 = 1.1;
+const WORTH: f64 = 1.03;
 
 /// Bytes that a tile takes: so that no worker waits for the others at the end, with little computed twice at the edges.
 pub fn tile_bytes(network: &Network<f32>, (height, width): (usize, usize), workers: usize) -> usize {

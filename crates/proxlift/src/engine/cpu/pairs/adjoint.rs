@@ -33,10 +33,11 @@ unsafe fn adjoint_block<S: Simd, const ROWS: u8, const M: usize, const N: usize>
         for (n, value) in values.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
-                *value = load(simd, u, row + n * lanes);
+                let u = u.get_unchecked(row..);
+                *value = load(simd, u, n * lanes);
                 match ROWS {
-                    SUM => *value += load(simd, u, row + UNIT + n * lanes),
-                    DIFFERENCE => *value -= load(simd, u, row + UNIT + n * lanes),
+                    SUM => *value += load(simd, u, UNIT + n * lanes),
+                    DIFFERENCE => *value -= load(simd, u, UNIT + n * lanes),
                     _ => {}
                 }
             }

@@ -33,11 +33,11 @@ unsafe fn add_tap<S: Simd, const FIRST: bool, const M: usize, const N: usize>(
     let mut vectors = [S::f32s::splat(simd, 0.0); N];
     for (n, vector) in vectors.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
-        *vector = unsafe { load(simd, b, at + n * S::f32s::LEN) };
+        *vector = unsafe { load(simd, b.get_unchecked(at..), n * S::f32s::LEN) };
     }
     for (m, sums) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
-        let weight = S::f32s::splat(simd, unsafe { *a.get_unchecked(column * M + m) });
+        let weight = S::f32s::splat(simd, unsafe { *a.get_unchecked(column * M..).get_unchecked(m) });
         for n in 0..N {
             sums[n] = if FIRST { weight * vectors[n] } else { weight.mul_add(vectors[n], sums[n]) };
         }
