@@ -238,6 +238,8 @@ impl Engine<f32> for Cpu {
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,
     ) -> Result<()> {
+        // A page that downloads the library has no use for half of it.
+        refuse!(cfg!(target_family = "wasm") => "networks are not trained in a browser: use the program");
         if !is_fused(network) {
             return pass::train(self, network, rule, z, x, gradients);
         }

@@ -47,10 +47,10 @@ unsafe fn add_tap<S: Simd, const FIRST: bool, const M: usize, const N: usize>(
 /// Both rows of a pair of `M` features, `N` vectors of each. Two points at a time, because the compiler would put off
 /// what is needed last, and there are just enough registers for what is needed now.
 ///
-/// With `SINGLE`, a point has one plane of three taps.
+/// With a `KERNEL` other than 0, the taps along a row are known to be so many; with 3, a point has one plane of them.
 /// Safety: everything that [`convolve`] asserts.
 #[inline(always)]
-unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usize, const N: usize>(
+unsafe fn convolve_block<S: Simd, E: Epilogue, const KERNEL: usize, const M: usize, const N: usize>(
     simd: S,
     a: &[f32],
     first: usize,
@@ -58,7 +58,8 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
     (from, base): (usize, usize),
     epilogue: &mut E,
 ) {
-    let ([ones, minuses, zeros, _], kernel) = if SINGLE { ([1; 4], 3) } else { (planes, kernel) };
+    let [ones, minuses, zeros, _] = if KERNEL == 3 { [1; 4] } else { planes };
+    let kernel = if KERNEL > 0 { KERNEL } else { kernel };
     let at = |m: usize, n: usize| base + 2 * (first + m) * UNIT + n * S::f32s::LEN;
     let from = from + SIDE - kernel / 2;
     let zero = S::f32s::splat(simd, 0.0);
@@ -132,7 +133,7 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
 /// All features of `N` vectors.
 /// Safety: everything that [`convolve`] asserts.
 #[inline(always)]
-unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: usize>(
+unsafe fn convolve_columns<S: Simd, E: Epilogue, const KERNEL: usize, const N: usize>(
     simd: S,
     a: &Panels,
     b: Combined<'_>,
@@ -143,13 +144,13 @@ unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: us
     // SAFETY: the caller's promise.
     unsafe {
         for j in (0..whole).step_by(WHOLE) {
-            convolve_block::<S, E, SINGLE, WHOLE, N>(simd, a.block(j..j + WHOLE), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, WHOLE, N>(simd, a.block(j..j + WHOLE), j, b, at, epilogue);
         }
         for j in (whole..smaller).step_by(SMALLER) {
-            convolve_block::<S, E, SINGLE, SMALLER, N>(simd, a.block(j..j + SMALLER), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, SMALLER, N>(simd, a.block(j..j + SMALLER), j, b, at, epilogue);
         }
         for j in smaller..a.rows() {
-            convolve_block::<S, E, SINGLE, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
         }
     }
 }
@@ -203,7 +204,11 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
     range: Range<usize>,
     epilogue: &mut E,
 ) {
-    let single = (b.planes, b.kernel) == ([1; 4], 3);
+    let known = match (b.planes, b.kernel) {
+        ([1, 1, 1, 1], 3) => 3,
+        (_, 5) if APART => 5,
+        _ => 0,
+    };
     let mut p = range.start;
     while p < range.end {
         let (base, together) = unit(2 * a.rows(), p);
@@ -211,10 +216,10 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
         // SAFETY: the caller's promise.
         unsafe {
             if const { !LANES.is_multiple_of(N * S::f32s::LEN) } && left < N * S::f32s::LEN {
-                convolve_vectors::<S, E, 1>(simd, a, b, single, at, epilogue);
+                convolve_vectors::<S, E, 1>(simd, a, b, known, at, epilogue);
                 p += S::f32s::LEN;
             } else {
-                convolve_vectors::<S, E, N>(simd, a, b, single, at, epilogue);
+                convolve_vectors::<S, E, N>(simd, a, b, known, at, epilogue);
                 p += N * S::f32s::LEN;
             }
         }
@@ -228,16 +233,16 @@ unsafe fn convolve_vectors<S: Simd, E: Epilogue, const N: usize>(
     simd: S,
     a: &Panels,
     b: Combined<'_>,
-    single: bool,
+    known: usize,
     at: (usize, usize),
     epilogue: &mut E,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if single {
-            convolve_columns::<S, E, true, N>(simd, a, b, at, epilogue);
-        } else {
-            convolve_columns::<S, E, false, N>(simd, a, b, at, epilogue);
+        match known {
+            3 => convolve_columns::<S, E, 3, N>(simd, a, b, at, epilogue),
+            5 if APART => convolve_columns::<S, E, 5, N>(simd, a, b, at, epilogue),
+            _ => convolve_columns::<S, E, 0, N>(simd, a, b, at, epilogue),
         }
         for j in 0..a.rows() {
             let even = at.1 + 2 * j * UNIT;
