@@ -12,7 +12,7 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const options = { bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none", logLevel: "warning" };
 
-const packed = async (content, to) => writeFileSync(dist + to, await gzipAsync(content, { numiterations: 3 }));
+const packed = async (content, to) => writeFileSync(dist + to, await gzipAsync(content, { numiterations: 15 }));
 
 // The module is compressed by LZMA, a quarter smaller than by what browsers know; its header says how long it is.
 const module = readFileSync("target/proxlift_wasm_bg.wasm");
@@ -20,10 +20,15 @@ const lzma = execFileSync("xz", ["--format=lzma", "--lzma1=preset=9e,lc=4,pb=0"]
 lzma.writeBigUInt64LE(BigInt(module.length), 5);
 writeFileSync(dist + "proxlift.wasm.lzma", lzma);
 
-/** A model with the first bytes of all its numbers before the second ones, and so on: the last hold the exponents. */
+/** A model whose numbers have their sign last, so that a byte is the exponent; with the first bytes of all, then the second. */
 function apart(model) {
   const start = 8 + model.readUInt32LE(0);
-  const bytes = [0, 1, 2, 3].map((byte) => model.subarray(start).filter((_, i) => i % 4 === byte));
+  const numbers = Buffer.from(model.subarray(start));
+  for (let i = 0; i < numbers.length; i += 4) {
+    const bits = numbers.readUInt32LE(i);
+    numbers.writeUInt32LE(((bits << 1) | (bits >>> 31)) >>> 0, i);
+  }
+  const bytes = [0, 1, 2, 3].map((byte) => numbers.filter((_, i) => i % 4 === byte));
   return Buffer.concat([model.subarray(0, start), ...bytes]);
 }
 const models = "../crates/proxlift/models/";
@@ -54,6 +59,12 @@ function icon(side) {
         pixels[y * (1 + 3 * side) + 1 + 3 * x + c] = line ? 255 : Math.min(255, Math.max(0, value + noise));
       });
     }
+  }
+  // Each row as its difference from the one above, which is mostly nothing.
+  const row = 1 + 3 * side;
+  for (let y = side - 1; y >= 0; y--) {
+    if (y > 0) for (let i = 1; i < row; i++) pixels[y * row + i] -= pixels[(y - 1) * row + i];
+    pixels[y * row] = 2;
   }
   const crcs = Array.from({ length: 256 }, (_, n) => {
     for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;

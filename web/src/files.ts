@@ -9,13 +9,17 @@ async function load(name: string): Promise<Response> {
   return response;
 }
 
-/** A model file from its parts: what comes before its numbers, then the first bytes of all, the second, and so on. */
+/** A model file from its parts: what comes before its numbers, then the first bytes of all, the second, and so on; with the
+ * sign of a number after the rest of it. */
 function together(parts: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const start = 8 + new DataView(parts.buffer).getUint32(0, true);
   const count = (parts.length - start) / 4;
   const file = parts.slice();
-  for (let byte = 0, at = start; byte < 4; byte++) {
-    for (let i = 0; i < count; i++) file[start + 4 * i + byte] = parts[at++]!;
+  const numbers = new DataView(file.buffer, start);
+  for (let i = 0; i < count; i++) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((byte) => parts[start + byte * count + i]!);
+    const bits = a! | (b! << 8) | (c! << 16) | (d! << 24);
+    numbers.setUint32(4 * i, (bits >>> 1) | (bits << 31), true);
   }
   return file;
 }

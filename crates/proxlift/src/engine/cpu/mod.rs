@@ -99,6 +99,12 @@ impl Cpu {
     }
 }
 
+/// What only training needs is left out of the library where it is downloaded with a page.
+#[inline(always)]
+fn trains() {
+    assert!(!cfg!(target_family = "wasm"), "networks are not trained in a browser");
+}
+
 impl Engine<f32> for Cpu {
     fn name(&self) -> String {
         let level = format!("{:?}", self.level);
@@ -147,6 +153,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn slope(&self, layer: Layer<'_, f32>, v: &Field<f32>, g: &Field<f32>, out: &mut Field<f32>) {
+        trains();
         match layer.activation.piecewise() {
             Some(functions) => planes::slope(functions, v, g, out),
             None => layer.activation.slope(v, g, out),
@@ -154,10 +161,12 @@ impl Engine<f32> for Cpu {
     }
 
     fn pullback(&self, layer: Layer<'_, f32>, d: &Field<f32>, a: &mut Field<f32>, back: &mut Field<f32>) {
+        trains();
         self.affine((layer.synthesis, layer.theta, layer.tau), d, None, a, back);
     }
 
     fn correlate(&self, scale: f32, x: &Field<f32>, d: &Field<f32>, gradient: &mut Filters<f32>) {
+        trains();
         assert_fits(gradient, &[x], &[d]);
         let stencil = self.stencil(gradient, x.grid());
         let weights = gradient.weights().len();
@@ -176,6 +185,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn bregman(&self, layer: Layer<'_, f32>, u: &Field<f32>, v: &Field<f32>, penalty: &mut [f64]) {
+        trains();
         assert_fits(layer.theta, &[], &[u, v]);
         let Some(clip) = layer.activation.piecewise().filter(|functions| functions.is_clip()) else {
             return layer.activation.bregman(u, v, penalty);
@@ -238,8 +248,7 @@ impl Engine<f32> for Cpu {
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,
     ) -> Result<()> {
-        // A page that downloads the library has no use for half of it.
-        refuse!(cfg!(target_family = "wasm") => "networks are not trained in a browser: use the program");
+        trains();
         if !is_fused(network) {
             return pass::train(self, network, rule, z, x, gradients);
         }

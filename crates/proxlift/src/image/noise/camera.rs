@@ -251,7 +251,7 @@ fn through_jpeg(planes: &mut [f32], (height, width): (usize, usize), quality: u8
     encoder.set_sampling_factor(if half { SamplingFactor::F_2_2 } else { SamplingFactor::F_1_1 });
     let side = |n: usize| u16::try_from(n).expect("a picture that a camera takes");
     encoder.encode(&rgb, side(width), side(height), ColorType::Rgb).expect("memory takes all bytes");
-    let mut decoder = zune_jpeg::JpegDecoder::new(zune_jpeg::zune_core::bytestream::ZCursor::new(&file[..]));
+    let mut decoder = zune_jpeg::JpegDecoder::new(zune_jpeg::zune_core::bytestream::ZCursor::new(file));
     let rgb = decoder.decode().expect("what was just encoded");
     rgb.iter().enumerate().for_each(|(i, &v)| planes[i % 3 * pixels + i / 3] = f32::from(v) / 255.0);
 }
