@@ -27,7 +27,8 @@ pub fn tile_bytes(network: &Network<f32>, (height, width): (usize, usize), worke
     });
     let cuts: Vec<_> = cuts.collect();
     let fits = |tiles: &Tiles| tiles.bytes(architecture) * workers as u64 <= ALL_BYTES;
-    let least = cuts.iter().filter(|(_, tiles, _)| fits(tiles)).map(|cut| cut.2).fold(f64::INFINITY, f64::min);
+    let least =
+        cuts.iter().filter(|(_, tiles, _)| fits(tiles)).map(|cut| cut.2).fold(f64::INFINITY, f64::min);
     let good = cuts.iter().rev().find(|(_, tiles, work)| fits(tiles) && *work <= WORTH * least);
     good.map_or(ALL_BYTES as usize / workers, |cut| cut.0)
 }

@@ -5,6 +5,7 @@
 
 mod activation;
 mod activation_sums;
+mod blocks;
 mod bregman;
 mod combine;
 mod correlate;
@@ -27,21 +28,18 @@ mod vectors;
 
 use super::tiles::{Cut, TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
-use crate::field::{Field, Grid, LANES};
+use crate::field::{Field, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::{Result, operator::Filters, prox::PiecewiseLinear};
 use bregman::clip_bregman;
 use correlate::correlate;
-use epilogue::{Assign, WriteTo};
+use epilogue::Assign;
 use fearless_simd::Level;
-use image_step::ImageStep;
 use inference::Inference;
 pub use level::choose as choose_simd;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
-use std::sync::Arc;
-use stencil::{Packed, Stencil};
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
@@ -72,30 +70,6 @@ impl Cpu {
     #[must_use]
     pub fn tile_bytes(self, bytes: usize) -> Self {
         Self { tile_bytes: bytes, ..self }
-    }
-
-    fn stencil(&self, theta: &Filters<f32>, grid: Grid) -> Arc<Stencil> {
-        let architecture = Architecture {
-            depth: 2,
-            features: theta.features(),
-            kernel: theta.size(),
-            channels: theta.channels(),
-        };
-        self.shelf.stencil(architecture, grid)
-    }
-
-    /// Packs the filters of one block and hands them to `f`.
-    fn packed<R>(
-        &self,
-        (theta, scale): (&Filters<f32>, f32),
-        adjoint: &Filters<f32>,
-        f: impl FnOnce(&Packed) -> R,
-    ) -> R {
-        self.shelf.with_batch(|batch| {
-            batch.packed.resize_with(batch.packed.len().max(1), Packed::default);
-            batch.packed[0].pack(theta, scale, adjoint);
-            f(&batch.packed[0])
-        })
     }
 }
 
@@ -308,49 +282,6 @@ impl Cpu {
         self.shelf.with_batch(|batch| {
             batch.pack_pairs(network);
             f(&Inference { level: self.level, shelf: &self.shelf, network, batch }, output);
-        });
-    }
-
-    /// `r = L* u - z`, or `L* u` without a `z`.
-    fn gather(&self, theta: &Filters<f32>, u: &Field<f32>, z: Option<&Field<f32>>, r: &mut Field<f32>) {
-        assert_fits(theta, &[z.unwrap_or(r), r], &[u]);
-        let stencil = self.stencil(theta, u.grid());
-        let image = r.sample_len();
-        self.packed((theta, 1.0), theta, |packed| {
-            r.data_mut().par_chunks_mut(image).enumerate().for_each(|(s, r)| {
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let input = (u.sample(s), z.map(|z| z.sample(s)));
-                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    stencil.residual(self.level, packed, input, &mut ImageStep::Nothing, window, padded);
-                    stencil.unpad(padded, r);
-                });
-            });
-        });
-    }
-
-    /// `r = M* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
-    fn affine(
-        &self,
-        (theta, synthesis, tau): (&Filters<f32>, &Filters<f32>, f32),
-        u: &Field<f32>,
-        z: Option<&Field<f32>>,
-        r: &mut Field<f32>,
-        v: &mut Field<f32>,
-    ) {
-        assert_fits(theta, &[z.unwrap_or(r), r], &[u, v]);
-        let stencil = self.stencil(theta, u.grid());
-        let (image, features) = (r.sample_len(), u.sample_len());
-        self.packed((theta, -tau), synthesis, |packed| {
-            let samples = r.data_mut().par_chunks_mut(image).zip(v.data_mut().par_chunks_mut(features));
-            samples.enumerate().for_each(|(s, (r, v))| {
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    let z = z.map(|z| z.sample(s));
-                    let (step, epilogue) = (&mut ImageStep::Nothing, &mut WriteTo { u: u.sample(s), v });
-                    stencil.layer(self.level, packed, z, step, window, padded, epilogue);
-                    stencil.unpad(padded, r);
-                });
-            });
         });
     }
 }
