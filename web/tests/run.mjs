@@ -141,6 +141,7 @@ const tests = {
     await visitor.message(/^Done in/);
     const longest = await visitor.longest();
     console.log(`  the longest task of the page took ${longest} ms`);
+    assert.ok(longest <= 250, "the page is stuck");
     return visitor;
   },
 
