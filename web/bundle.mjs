@@ -1,5 +1,6 @@
 // Bundles the page into dist: scripts, the module compressed, icons, and the list of all files for use without a network.
 
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { deflateSync, gzipSync } from "node:zlib";
@@ -11,16 +12,33 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const options = { bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none", logLevel: "warning" };
 
-const packed = async (from, to) => writeFileSync(dist + to, await gzipAsync(readFileSync(from), { numiterations: 3 }));
-await packed("target/proxlift_wasm_bg.wasm", "proxlift.wasm.gz");
+const packed = async (content, to) => writeFileSync(dist + to, await gzipAsync(content, { numiterations: 15 }));
+
+// The module is compressed by LZMA, a quarter smaller than by what browsers know; its header says how long it is.
+const module = readFileSync("target/proxlift_wasm_bg.wasm");
+const lzma = execFileSync("xz", ["--format=lzma", "--lzma1=preset=9e,lc=4,pb=0"], { input: module, maxBuffer: 1 << 28 });
+lzma.writeBigUInt64LE(BigInt(module.length), 5);
+writeFileSync(dist + "proxlift.wasm.lzma", lzma);
+
+/** A model whose numbers have their sign last, so that a byte is the exponent; with the first bytes of all, then the second. */
+function apart(model) {
+  const start = 8 + model.readUInt32LE(0);
+  const numbers = Buffer.from(model.subarray(start));
+  for (let i = 0; i < numbers.length; i += 4) {
+    const bits = numbers.readUInt32LE(i);
+    numbers.writeUInt32LE(((bits << 1) | (bits >>> 31)) >>> 0, i);
+  }
+  const bytes = [0, 1, 2, 3].map((byte) => numbers.filter((_, i) => i % 4 === byte));
+  return Buffer.concat([model.subarray(0, start), ...bytes]);
+}
 const models = "../crates/proxlift/models/";
-for (const file of readdirSync(models).filter((name) => /^(grey|colour).*safetensors$/.test(name))) {
-  await packed(models + file, file.replace(".safetensors", ".gz"));
+for (const file of readdirSync(models).filter((name) => /safetensors$/.test(name))) {
+  await packed(apart(readFileSync(models + file)), file.replace(".safetensors", ".gz"));
 }
 
 // The module is compiled once by the page and handed to workers: they need not know where it is.
 const define = { "import.meta.url": '""' };
-await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts"], outdir: dist });
+await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts", "src/module.ts"], outdir: dist });
 await build({ ...options, entryPoints: ["src/style.css"], outdir: dist });
 for (const file of ["index.html", "manifest.webmanifest"]) cpSync(`src/${file}`, dist + file);
 
@@ -41,6 +59,12 @@ function icon(side) {
         pixels[y * (1 + 3 * side) + 1 + 3 * x + c] = line ? 255 : Math.min(255, Math.max(0, value + noise));
       });
     }
+  }
+  // Each row as its difference from the one above, which is mostly nothing.
+  const row = 1 + 3 * side;
+  for (let y = side - 1; y >= 0; y--) {
+    if (y > 0) for (let i = 1; i < row; i++) pixels[y * row + i] -= pixels[(y - 1) * row + i];
+    pixels[y * row] = 2;
   }
   const crcs = Array.from({ length: 256 }, (_, n) => {
     for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
@@ -79,5 +103,5 @@ await build({ ...options, define: named, entryPoints: ["src/service.ts"], outdir
 
 for (const file of readdirSync(dist)) {
   const content = readFileSync(dist + file);
-  console.log(file.padEnd(22), file.endsWith(".gz") ? content.length : gzipSync(content, { level: 9 }).length, "bytes compressed");
+  console.log(file.padEnd(22), /gz$|lzma$/.test(file) ? content.length : gzipSync(content, { level: 9 }).length, "bytes compressed");
 }

@@ -25,7 +25,7 @@ function write(label: SVGElement, line: string): void {
 }
 
 export function algorithm(): SVGElement {
-  const svg = make("svg", { viewBox: "0 0 900 150", role: "img" });
+  const svg = make("svg", { viewBox: "0 0 900 120", role: "img" });
   const title = make("title", {});
   title.textContent =
     "Unfolded dual forward-backward: u 0 is L 0 z; each layer k takes a step against L k of the difference of L k star u and z and applies its activation s k; the result is z minus L K star u.";
@@ -41,8 +41,5 @@ export function algorithm(): SVGElement {
     });
   }
   for (const d of ["M200 70H248", "M630 70H678", "M560 30C560 0 320 0 320 28"]) svg.append(make("path", { d, "marker-end": "url(#tip)" }));
-  const note = make("text", { x: 440, y: 138, "text-anchor": "middle", class: "small" });
-  note.textContent = "Lₖ the filters, Lₖ* the same filters put together, τₖ the step, sₖ the activation (a proximity operator), u the dual variables; the built-in networks carry momentum, too";
-  svg.append(note);
   return svg;
 }

@@ -2,9 +2,10 @@
 
 import { create, element } from "./dom";
 import { algorithm } from "./figure";
+import { needed } from "./files";
 import type { Picture } from "./item";
 import { make } from "./plot";
-import { Remote, needed } from "./remote";
+import { Remote } from "./remote";
 import type { LayersInfo, Options, Rect, Settled } from "./types";
 
 /** The side of the part that is looked at. */

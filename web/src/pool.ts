@@ -1,6 +1,7 @@
 // The workers that denoise: one for each core, fed tile by tile from a queue.
 
-import { Ended, Remote, needed } from "./remote";
+import { needed } from "./files";
+import { Ended, Remote } from "./remote";
 import type { Options, Rect, Settled } from "./types";
 
 /** The work on one page of a picture. */
@@ -44,17 +45,18 @@ export class Pool {
     this.workers = Array.from({ length: size }, () => new Remote());
   }
 
-  /** Hands out no more of what is being done. */
+  /** Ends what is being done. */
   cancel(): void {
     const job = this.current;
     if (!job) return;
     job.cancelled = true;
     this.current = undefined;
-    // A picture that is denoised as a whole would take long to end.
-    if (job.settled.whole && job.done < 1) {
-      this.workers.forEach((worker) => worker.end());
-      this.workers = Array.from({ length: this.size }, () => new Remote());
-    }
+    // A tile may take seconds, a new worker takes little.
+    this.workers = this.workers.map((worker) => {
+      if (!worker.busy) return worker;
+      worker.end();
+      return new Remote();
+    });
   }
 
   /** Denoises a page, instead of what was being done; whether it was finished. */
@@ -68,18 +70,20 @@ export class Pool {
 
   private async lanes(job: Job): Promise<boolean> {
     try {
+      if (job.cancelled) return false;
       await Promise.all(this.workers.map((worker) => this.lane(worker, job)));
     } catch (error) {
+      if (job.cancelled) return false;
       job.cancelled = true;
       if (error instanceof Ended) this.workers = this.workers.map((worker) => (worker.ended ? new Remote() : worker));
-      if (!(error instanceof Ended && job.settled.whole)) throw error;
+      throw error;
     }
     return !job.cancelled && job.done === job.settled.tiles.length;
   }
 
   /** One worker: while it denoises a tile, the next one is fetched. */
   private async lane(worker: Remote, job: Job): Promise<void> {
-    const { settled, channels, height, width } = job.settled;
+    const { settled, tileBytes, channels, height, width } = job.settled;
     const fetch = (index: number | undefined) =>
       index === undefined ? undefined : job.picture.call("seen", index);
     await worker.provide(needed(job.options.model, channels));
@@ -88,7 +92,7 @@ export class Pool {
     const puts: Promise<void>[] = [];
     while (index !== undefined && seen) {
       const now = index;
-      const request = { options: job.options, settled, channels, height, width, index: now };
+      const request = { options: job.options, settled, tileBytes, channels, height, width, index: now };
       const result = worker.call("tile", request, await seen);
       index = job.take();
       seen = fetch(index);

@@ -1,5 +1,6 @@
 // A worker whose functions are called and answer later.
 
+import { model, module } from "./files";
 import type { Info, LayersInfo, Options, Settled } from "./types";
 
 interface Calls {
@@ -27,40 +28,12 @@ interface Calls {
 /** What was asked of a worker that has ended since. */
 export class Ended extends Error {}
 
-const models = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
-
-/** A file of the page, which is compressed already: some servers compress nothing. */
-async function load(name: string): Promise<Uint8Array<ArrayBuffer>> {
-  const response = await fetch(name);
-  if (!response.ok || !response.body) throw new Error("part of this page cannot be loaded: reload it");
-  return new Uint8Array(await new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
-}
-
-/** The models that a picture may need. */
-export function needed(model: string, channels: number): string[] {
-  if (model === "tv") return [];
-  if (channels === 1) return [model === "small" ? "grey-small" : "grey-best"];
-  // Which of the two is better is found in the picture.
-  return model === "best" ? ["colour-best", "colour-photo"] : [`colour-${model}`];
-}
-
-let compiled: Promise<WebAssembly.Module> | undefined;
-
-/** The module, fetched and compiled once for all workers. */
-export function module(): Promise<WebAssembly.Module> {
-  compiled ??= (async () => {
-    const bytes = await load("proxlift.wasm.gz");
-    return WebAssembly.compile(bytes);
-  })();
-  return compiled;
-}
-
 export class Remote {
   private worker = new Worker("worker.js");
   private waiting = new Map<number, { resolve: (value: any) => void; reject: (error: Error) => void }>();
   private next = 0;
   private ready: Promise<void>;
-  private provided = new Set<string>();
+  private given = new Map<string, Promise<void>>();
   ended = false;
 
   constructor() {
@@ -86,16 +59,21 @@ export class Remote {
 
   /** Sees to it that the worker has these models. */
   async provide(names: string[]): Promise<void> {
-    await this.ready;
-    for (const name of names.filter((name) => !this.provided.has(name))) {
-      this.provided.add(name);
-      if (!models.has(name)) models.set(name, load(`${name}.gz`));
-      const bytes = await models.get(name)!.catch((error) => {
-        models.delete(name);
-        throw error;
-      });
-      await this.send("provide", [name, bytes.slice()]);
+    await Promise.all(names.map((name) => this.give(name)));
+  }
+
+  private give(name: string): Promise<void> {
+    let given = this.given.get(name);
+    if (!given) {
+      given = Promise.all([model(name), this.ready]).then(([bytes]) => this.send("provide", [name, bytes.slice()]));
+      given.catch(() => this.given.delete(name));
+      this.given.set(name, given);
     }
+    return given;
+  }
+
+  get busy(): boolean {
+    return this.waiting.size > 0;
   }
 
   private send(call: string, args: unknown[]): Promise<any> {

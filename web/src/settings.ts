@@ -14,6 +14,9 @@ const KINDS: Record<string, string> = {
 /** The highest level of the slider, as a share of the picture's range. */
 const HIGHEST = 0.5;
 
+/** Milliseconds that a slider rests before its value is used. */
+const PAUSE = 80;
+
 export class Settings {
   private model = element<HTMLSelectElement>("model");
   private kind = element<HTMLSelectElement>("kind");
@@ -23,16 +26,22 @@ export class Settings {
   private range = 1;
   private fraction = true;
   private found: Noise | null = null;
+  /** While a slider moves, not every place of it is worth beginning anew. */
+  private timer = 0;
 
   constructor(changed: () => void) {
+    const soon = () => {
+      this.used();
+      this.timer = window.setTimeout(changed, PAUSE);
+    };
     this.level.addEventListener("input", () => {
       this.auto.checked = false;
       this.show();
-      changed();
+      soon();
     });
     this.strength.addEventListener("input", () => {
       this.show();
-      changed();
+      soon();
     });
     for (const control of [this.model, this.kind]) control.addEventListener("change", changed);
     this.kind.addEventListener("change", () => this.show());
@@ -48,18 +57,22 @@ export class Settings {
     });
   }
 
-  options(info: Info, workers: number): Options {
+  /** The values are used as they are. */
+  used(): void {
+    clearTimeout(this.timer);
+  }
+
+  options(workers: number): Options {
     const counted = this.kind.value.startsWith("poisson");
     const given = !this.auto.checked && !counted;
     // A level leaves the kind that was found as it is, unless that has levels of its own.
     const found = given && this.found?.kind === "camera" ? "camera" : null;
-    const side = Math.sqrt((info.width * info.height) / (2 * workers));
     return {
       model: this.model.value as Options["model"],
       sigma: given ? this.sigma() : null,
       kind: this.kind.value || found,
       strength: Number(this.strength.value),
-      tileSide: Math.round(Math.min(1024, Math.max(512, side))),
+      workers,
     };
   }
 

@@ -6,7 +6,7 @@ export interface Options {
   sigma: number | null;
   kind: string | null;
   strength: number;
-  tileSide: number;
+  workers: number;
 }
 
 /** A rectangle: top, left, height, width. */
@@ -47,6 +47,7 @@ export interface Info {
 /** What is known before the tiles of a page are denoised. */
 export interface Settled {
   settled: unknown;
+  tileBytes: number;
   noise: Noise | null;
   model: string;
   channels: number;

@@ -1,6 +1,6 @@
 // A browser with the page, and what a visitor does there.
 
-import { existsSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import puppeteer from "puppeteer-core";
@@ -58,6 +58,26 @@ export class Visitor {
       sent,
       kind,
     );
+  }
+
+  /** Chooses files, [name, bytes] each: unlike a drop made by a test, that takes the page no time. */
+  async choose(files) {
+    const folder = mkdtempSync(join(tmpdir(), "proxlift-chosen-"));
+    const paths = files.map(([name, bytes]) => {
+      writeFileSync(join(folder, name), bytes);
+      return join(folder, name);
+    });
+    await (await this.page.$("#file")).uploadFile(...paths);
+  }
+
+  /** Milliseconds of the longest task of the page since it was asked last. */
+  async longest() {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return this.page.evaluate(() => {
+      const longest = window.longest;
+      window.longest = 0;
+      return Math.round(longest);
+    });
   }
 
   /** Waits for a sentence below the picture. */

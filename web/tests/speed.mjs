@@ -75,10 +75,10 @@ function peak(browser) {
   return Math.max(...children);
 }
 
-async function memory(browser, address) {
+/** A JPEG of 24 megapixels, made in a tab of its own. */
+async function photograph(browser, address) {
   const visitor = await Visitor.come(browser, address);
-  await visitor.set("#model", process.env.MODEL ?? "small");
-  await visitor.page.evaluate(async () => {
+  const text = await visitor.page.evaluate(async () => {
     const [width, height] = [6000, 4000];
     const canvas = new OffscreenCanvas(width, height);
     const context = canvas.getContext("2d");
@@ -91,24 +91,42 @@ async function memory(browser, address) {
       context.putImageData(image, 0, top);
     }
     const blob = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 });
-    const transfer = new DataTransfer();
-    transfer.items.add(new File([blob], "photograph.jpg"));
-    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    const reader = new FileReader();
+    reader.readAsDataURL(blob);
+    await new Promise((resolve) => (reader.onload = resolve));
+    return reader.result.slice(reader.result.indexOf(",") + 1);
   });
+  await visitor.leave();
+  return Buffer.from(text, "base64");
+}
+
+async function memory(browser, address) {
+  const content = await photograph(browser, address);
+  const visitor = await Visitor.come(browser, address);
+  const model = process.env.MODEL ?? "small";
+  await visitor.set("#model", model);
+  await visitor.longest();
+  await visitor.choose([["photograph.jpg", content]]);
   const done = await visitor.message(/^Done in/, 3_000_000);
-  const [name, content] = await visitor.save("#save");
-  const long = await visitor.page.evaluate(() => window.longest);
-  console.log(`24 megapixels in colour: ${done} ${name}, ${content.length} bytes; at most ${(peak(browser) / 1e9).toFixed(2)} GB in the tab, longest task ${long} ms`);
+  const [name, result] = await visitor.save("#save");
+  console.log(
+    `${model}, 24 megapixels in colour (${content.length} bytes): ${done} ${name}, ${result.length} bytes; ` +
+      `at most ${(peak(browser) / 1e9).toFixed(2)} GB in the tab, ${await visitor.longest()} ms for the longest task`,
+  );
   await visitor.leave();
 }
 
+/** From the address to a denoised picture. */
 async function visit(browser, address) {
-  const begun = performance.now();
-  const visitor = await Visitor.come(browser, address);
-  await visitor.give([["discs.png", png(600, 420, 1, 8, scene(600, 420, 1, 0.1))]]);
-  await visitor.message(/^Done in/);
-  console.log(`from the address to a denoised picture of 600 x 420 pixels: ${((performance.now() - begun) / 1000).toFixed(2)} s`);
-  await visitor.leave();
+  const times = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const visitor = await Visitor.come(browser, address);
+    await visitor.choose([["discs.png", png(600, 420, 1, 8, scene(600, 420, 1, 0.1))]]);
+    await visitor.message(/^Done in/);
+    times.push((await visitor.page.evaluate(() => performance.now())) / 1000);
+    await visitor.leave();
+  }
+  console.log(`from the address to a denoised picture of 600 x 420 pixels: ${least(times).toFixed(2)} s`);
 }
 
 const { browser, server, address } = await start();

@@ -1,5 +1,6 @@
 //! A file with its result.
 
+use crate::cutting::tile_bytes;
 use crate::error::{said, told};
 use crate::options::Options;
 use crate::{notes, view};
@@ -108,10 +109,12 @@ impl Document {
             Some((_, settled, noise)) => (settled, noise),
             None => denoiser.settle_noise(&self.noisy).map_err(told)?,
         };
-        let bytes = options.tile_bytes(self.noisy.kind(), &settled)?;
+        let size = (self.noisy.height(), self.noisy.width());
+        let ready = denoiser.prepare_settled(self.noisy.kind(), &settled).map_err(told)?;
+        let bytes = ready.network().map_or(0, |network| tile_bytes(network, size, options.workers.max(1)));
+        drop(ready);
         let denoiser = denoiser.engine(Arc::new(Cpu::new().tile_bytes(bytes)));
         let ready = denoiser.prepare_settled(self.noisy.kind(), &settled).map_err(told)?;
-        let size = (self.noisy.height(), self.noisy.width());
         self.tiles = ready.tiles(self.noisy.kind(), size).map_err(told)?;
         self.built_in = ready.built_in;
         let tiles = self.tiles.iter().map(|tile| {
@@ -120,6 +123,7 @@ impl Document {
         });
         let answer = json!({
             "settled": settled,
+            "tileBytes": bytes,
             "noise": noise.as_ref().map(described),
             "model": self.built_in.map_or(options.model.clone(), |model| model.name().into()),
             "channels": self.noisy.kind().count(),

@@ -3,6 +3,7 @@
 //! A [`Document`](document::Document) is a file with its result, in the depth of the file; [`Worker`](worker::Worker)
 //! denoises its tiles elsewhere, and [`Layers`](layers::Layers) opens the network for the second tab.
 
+mod cutting;
 mod document;
 mod error;
 mod layers;
@@ -24,8 +25,8 @@ pub fn start() {
     notes::listen();
 }
 
-/// Gives a worker the file of a built-in model, which it needs before it is first used.
+/// Gives a worker a file of the library's models, which it needs before that is first used.
 #[wasm_bindgen]
 pub fn provide(file: &str, bytes: Vec<u8>) {
-    proxlift::model::provide(file, bytes);
+    proxlift::storage::provide(file, bytes);
 }

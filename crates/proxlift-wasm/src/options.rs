@@ -2,8 +2,6 @@
 
 use crate::error::{said, told};
 use proxlift::denoiser::{Settled, settings};
-use proxlift::engine::Tiles;
-use proxlift::image::Channels;
 use proxlift::model::BuiltIn;
 use proxlift::named::from_name;
 use proxlift::{Denoiser, denoiser::Noise};
@@ -21,8 +19,8 @@ pub struct Options {
     /// The kind of noise, unless it is found.
     pub kind: Option<String>,
     pub strength: f64,
-    /// About how many rows and columns a tile sees.
-    pub tile_side: usize,
+    /// How many workers share the tiles.
+    pub workers: usize,
 }
 
 impl Options {
@@ -44,17 +42,6 @@ impl Options {
         Ok(denoiser.strength(self.strength))
     }
 
-    /// Bytes that a tile takes in the network that denoises a picture about which all is settled.
-    pub fn tile_bytes(&self, channels: Channels, settled: &Settled) -> Result<usize, JsError> {
-        let denoiser = self.denoiser()?;
-        let ready = denoiser.prepare_settled(channels, settled).map_err(told)?;
-        Ok(ready.network().map_or(0, |network| {
-            let (architecture, side) = (network.architecture(), self.tile_side);
-            let side = side / architecture.stride();
-            Tiles::whole(side, side).bytes(architecture) as usize
-        }))
-    }
-
     /// Whether what is settled about a picture is the same.
     pub fn settles_as(&self, other: &Self) -> bool {
         (&self.model, self.sigma, &self.kind) == (&other.model, other.sigma, &other.kind)
@@ -72,9 +59,13 @@ impl Options {
 
 /// What a worker needs to know about a tile.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Request {
     pub options: Options,
     pub settled: Settled,
+    /// Bytes that a tile takes.
+    #[serde(default)]
+    pub tile_bytes: usize,
     /// Of the whole picture.
     pub channels: usize,
     pub height: usize,

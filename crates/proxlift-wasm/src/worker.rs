@@ -27,7 +27,7 @@ impl Worker {
     pub fn tile(&mut self, request: &str, seen: Vec<f32>) -> Result<Vec<f32>, JsError> {
         let request: Request = serde_json::from_str(request).map_err(said)?;
         let channels = Channels::from_count(request.channels).ok_or_else(|| said("no such channels"))?;
-        let bytes = request.options.tile_bytes(channels, &request.settled)?;
+        let bytes = request.tile_bytes;
         let engine = match self.engine.take() {
             Some((of, engine)) if of == bytes => engine,
             _ => Arc::new(Cpu::new().tile_bytes(bytes)),

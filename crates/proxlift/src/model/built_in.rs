@@ -4,8 +4,6 @@
 //! `proxlift train` wrote them; their provenance says how.
 
 use crate::{Error, Result, image::Channels, model::Model};
-#[cfg(target_family = "wasm")]
-use std::sync::{Mutex, PoisonError};
 use std::{path::Path, sync::OnceLock};
 
 /// A built-in model.
@@ -25,15 +23,6 @@ pub enum BuiltIn {
     Best,
     /// For the noise that cameras leave in photographs, in colour; for grey pictures it is [`BuiltIn::Best`].
     Photo,
-}
-
-#[cfg(target_family = "wasm")]
-static PROVIDED: Mutex<Vec<(String, &'static [u8])>> = Mutex::new(Vec::new());
-
-/// Gives the model file of this name, without its extension, to [`BuiltIn`] for good: pages load models when they are needed.
-#[cfg(target_family = "wasm")]
-pub fn provide(file: &str, bytes: Vec<u8>) {
-    PROVIDED.lock().unwrap_or_else(PoisonError::into_inner).push((file.into(), bytes.leak()));
 }
 
 impl BuiltIn {
@@ -78,9 +67,7 @@ impl BuiltIn {
             (Self::Best, Channels::Rgb) => "colour-best",
             (Self::Photo, Channels::Rgb) => "colour-photo",
         };
-        let provided = PROVIDED.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = provided.iter().find(|(name, _)| name == file);
-        found.unwrap_or_else(|| panic!("the model {file} was not provided")).1
+        crate::storage::provided(file)
     }
 
     /// The model for pictures with these channels, read when it is first asked for.

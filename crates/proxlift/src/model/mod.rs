@@ -8,8 +8,6 @@ mod onnx;
 pub(crate) mod tensors;
 
 pub use built_in::BuiltIn;
-#[cfg(target_family = "wasm")]
-pub use built_in::provide;
 pub use file::{Model, Provenance};
 pub use onnx::OPSET;
 pub use tensors::{Metadata, Numbers, write_tensors};

@@ -12,12 +12,19 @@ use std::sync::OnceLock;
 struct Layers(Vec<(Vec<f32>, Vec<f32>)>);
 
 /// The weights for grey and for colour pictures.
-const WEIGHTS: &[u8] = include_bytes!("../../models/noise.safetensors");
+#[cfg(not(target_family = "wasm"))]
+fn weights() -> &'static [u8] {
+    include_bytes!("../../models/noise.safetensors")
+}
+#[cfg(target_family = "wasm")]
+fn weights() -> &'static [u8] {
+    crate::storage::provided("noise")
+}
 
 impl Layers {
     /// Those that are called `name`.
     fn read(name: &str) -> Self {
-        let file = SafeTensors::deserialize(WEIGHTS).expect("a test reads the weights");
+        let file = SafeTensors::deserialize(weights()).expect("a test reads the weights");
         let tensor = |what: &str, i: usize| -> Option<Vec<f32>> {
             let view = file.tensor(&format!("{name}.{what}_{i}")).ok()?;
             Some(view.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())

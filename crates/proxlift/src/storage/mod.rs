@@ -9,10 +9,16 @@ mod calls;
 pub mod faults;
 mod lock;
 mod partial;
+#[cfg(target_family = "wasm")]
+mod provided;
 mod regular;
 
 pub(crate) use atomic::write_keeping;
 pub use atomic::{append, copy, sync, write_atomically};
 pub use lock::Lock;
 pub use partial::{Partial, remove_partials, remove_partials_if_free};
+#[cfg(target_family = "wasm")]
+pub use provided::provide;
+#[cfg(target_family = "wasm")]
+pub(crate) use provided::provided;
 pub use regular::{open, read, read_text};

@@ -3,6 +3,7 @@
 // Iterators over arrays of vectors would move these through memory.
 #![allow(clippy::needless_range_loop)]
 
+use super::vectors::lesser;
 use crate::prox::PiecewiseLinear;
 use fearless_simd::{Simd, prelude::*};
 
@@ -64,7 +65,7 @@ impl PackedActivation {
             let (a, l) = (S::f32s::splat(simd, a), S::f32s::splat(simd, l));
             for p in 0..P {
                 for n in 0..N {
-                    sums[p][n] = v[p][n].abs().min(l).mul_add(a, sums[p][n]);
+                    sums[p][n] = lesser::<S>(v[p][n].abs(), l).mul_add(a, sums[p][n]);
                 }
             }
         }

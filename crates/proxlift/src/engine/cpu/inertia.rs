@@ -1,5 +1,6 @@
 //! Inertia, one vector at a time: `y+ = u+ + alpha (u+ - u)`, and what it sends back.
 
+use super::vectors::{load, store};
 use fearless_simd::{Simd, prelude::*};
 
 /// From `u+` to `y+ = u+ + alpha (u+ - u)`, where `u+` takes the place of `u`.
@@ -9,11 +10,13 @@ pub struct Replace<'a> {
 }
 
 impl Replace<'_> {
+    /// Safety: the lanes from `at` on are inside `u`.
     #[inline(always)]
-    pub fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
-        let u = &mut self.u[at..at + S::f32s::LEN];
-        let moved = next - S::f32s::from_slice(simd, u);
-        next.store_slice(u);
+    pub unsafe fn pass<S: Simd>(&mut self, simd: S, at: usize, next: S::f32s) -> S::f32s {
+        // SAFETY: the caller's promise.
+        let moved = unsafe { next - load(simd, self.u, at) };
+        // SAFETY: the caller's promise.
+        unsafe { store::<S>(next, self.u, at) };
         moved.mul_add(S::f32s::splat(simd, self.alpha), next)
     }
 }

@@ -147,7 +147,7 @@ impl Inference<'_> {
         }
         let activation = &self.batch.activation[k];
         match (Clip::of(activation), before) {
-            (Some(clip), None) => {
+            (Some(clip), None) if !cfg!(target_family = "wasm") => {
                 stencil.convolve(self.level, packed, r, range, work, &mut ClipInPlace { u, clip });
             }
             (_, before) => {

@@ -35,9 +35,9 @@ pub struct InPlace<'a> {
     pub inertia: Option<Replace<'a>>,
 }
 
-// SAFETY: source and planes are the same slice.
+// SAFETY: source and planes are the same slice, and `len` is that of the shorter one with what inertia remembers.
 unsafe impl Epilogue for InPlace<'_> {
-    memory!(self, Some(self.u) => self.u);
+    memory!(self, Some(self.u) => self.u, self.inertia.as_ref().map_or(&*self.u, |inertia| &*inertia.u));
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {

@@ -5,6 +5,7 @@
 
 mod activation;
 mod activation_sums;
+mod blocks;
 mod bregman;
 mod combine;
 mod correlate;
@@ -27,21 +28,18 @@ mod vectors;
 
 use super::tiles::{Cut, TILE_BYTES, Tiles};
 use super::{Engine, Gradients, ReverseRule, assert_fits, pass};
-use crate::field::{Field, Grid, LANES};
+use crate::field::{Field, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::{Result, operator::Filters, prox::PiecewiseLinear, team::Ranks};
 use bregman::clip_bregman;
 use correlate::correlate;
-use epilogue::{Assign, WriteTo};
+use epilogue::Assign;
 use fearless_simd::Level;
-use image_step::ImageStep;
 use inference::Inference;
 pub use level::choose as choose_simd;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
-use std::sync::Arc;
-use stencil::{Packed, Stencil};
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
@@ -80,29 +78,13 @@ impl Cpu {
     pub fn tile_bytes(self, bytes: usize) -> Self {
         Self { tile_bytes: bytes, ..self }
     }
+}
 
-    fn stencil(&self, theta: &Filters<f32>, grid: Grid) -> Arc<Stencil> {
-        let architecture = Architecture {
-            depth: 2,
-            features: theta.features(),
-            kernel: theta.size(),
-            channels: theta.channels(),
-        };
-        self.shelf.stencil(architecture, grid)
-    }
-
-    /// Packs the filters of one block and hands them to `f`.
-    fn packed<R>(
-        &self,
-        (theta, scale): (&Filters<f32>, f32),
-        adjoint: &Filters<f32>,
-        f: impl FnOnce(&Packed) -> R,
-    ) -> R {
-        self.shelf.with_batch(|batch| {
-            batch.packed.resize_with(batch.packed.len().max(1), Packed::default);
-            batch.packed[0].pack(theta, scale, adjoint);
-            f(&batch.packed[0])
-        })
+/// What only training needs is left out of the library where it is downloaded with a page.
+#[inline(always)]
+fn trains() {
+    if cfg!(target_family = "wasm") {
+        panic!("networks are not trained in a browser");
     }
 }
 
@@ -158,6 +140,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn slope(&self, layer: Layer<'_, f32>, v: &Field<f32>, g: &Field<f32>, out: &mut Field<f32>) {
+        trains();
         match layer.activation.piecewise() {
             Some(functions) => planes::slope(functions, v, g, out),
             None => layer.activation.slope(v, g, out),
@@ -165,10 +148,12 @@ impl Engine<f32> for Cpu {
     }
 
     fn pullback(&self, layer: Layer<'_, f32>, d: &Field<f32>, a: &mut Field<f32>, back: &mut Field<f32>) {
+        trains();
         self.affine((layer.synthesis, layer.theta, layer.tau), d, None, a, back);
     }
 
     fn correlate(&self, scale: f32, x: &Field<f32>, d: &Field<f32>, gradient: &mut Filters<f32>) {
+        trains();
         assert_fits(gradient, &[x], &[d]);
         let stencil = self.stencil(gradient, x.grid());
         let weights = gradient.weights().len();
@@ -187,6 +172,7 @@ impl Engine<f32> for Cpu {
     }
 
     fn bregman(&self, layer: Layer<'_, f32>, u: &Field<f32>, v: &Field<f32>, penalty: &mut [f64]) {
+        trains();
         assert_fits(layer.theta, &[], &[u, v]);
         let Some(clip) = layer.activation.piecewise().filter(|functions| functions.is_clip()) else {
             return layer.activation.bregman(u, v, penalty);
@@ -249,6 +235,7 @@ impl Engine<f32> for Cpu {
         x: &Field<f32>,
         gradients: &mut Gradients<f32>,
     ) -> Result<()> {
+        trains();
         if !is_fused(network) {
             return pass::train(self, network, rule, z, x, gradients);
         }
@@ -308,49 +295,6 @@ impl Cpu {
         self.shelf.with_batch(|batch| {
             batch.pack_pairs(network);
             f(&Inference { level: self.level, shelf: &self.shelf, network, batch }, output);
-        });
-    }
-
-    /// `r = L* u - z`, or `L* u` without a `z`.
-    fn gather(&self, theta: &Filters<f32>, u: &Field<f32>, z: Option<&Field<f32>>, r: &mut Field<f32>) {
-        assert_fits(theta, &[z.unwrap_or(r), r], &[u]);
-        let stencil = self.stencil(theta, u.grid());
-        let image = r.sample_len();
-        self.packed((theta, 1.0), theta, |packed| {
-            r.data_mut().par_chunks_mut(image).enumerate().for_each(|(s, r)| {
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let input = (u.sample(s), z.map(|z| z.sample(s)));
-                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    stencil.residual(self.level, packed, input, &mut ImageStep::Nothing, window, padded);
-                    stencil.unpad(padded, r);
-                });
-            });
-        });
-    }
-
-    /// `r = M* u - z` (no `z` for the pull-back) and `v = u - tau L r`.
-    fn affine(
-        &self,
-        (theta, synthesis, tau): (&Filters<f32>, &Filters<f32>, f32),
-        u: &Field<f32>,
-        z: Option<&Field<f32>>,
-        r: &mut Field<f32>,
-        v: &mut Field<f32>,
-    ) {
-        assert_fits(theta, &[z.unwrap_or(r), r], &[u, v]);
-        let stencil = self.stencil(theta, u.grid());
-        let (image, features) = (r.sample_len(), u.sample_len());
-        self.packed((theta, -tau), synthesis, |packed| {
-            let samples = r.data_mut().par_chunks_mut(image).zip(v.data_mut().par_chunks_mut(features));
-            samples.enumerate().for_each(|(s, (r, v))| {
-                self.shelf.with_scratch(&stencil, false, |scratch| {
-                    let (window, padded) = (&mut scratch.window, &mut scratch.r[0]);
-                    let z = z.map(|z| z.sample(s));
-                    let (step, epilogue) = (&mut ImageStep::Nothing, &mut WriteTo { u: u.sample(s), v });
-                    stencil.layer(self.level, packed, z, step, window, padded, epilogue);
-                    stencil.unpad(padded, r);
-                });
-            });
         });
     }
 }

@@ -8,7 +8,7 @@ use fearless_simd::{Simd, prelude::*};
 pub unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
     debug_assert!(p + S::f32s::LEN <= slice.len());
     // SAFETY: the caller's promise.
-    S::f32s::from_slice(simd, unsafe { slice.get_unchecked(p..p + S::f32s::LEN) })
+    unsafe { own::load(simd, slice, p) }
 }
 
 /// Writes the lanes of `slice` from `p` on.
@@ -17,7 +17,75 @@ pub unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
 pub unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
     debug_assert!(p + S::f32s::LEN <= slice.len());
     // SAFETY: the caller's promise.
-    value.store_slice(unsafe { slice.get_unchecked_mut(p..p + S::f32s::LEN) });
+    unsafe { own::store::<S>(value, slice, p) }
+}
+
+/// The lesser of each two lanes.
+#[inline(always)]
+pub fn lesser<S: Simd>(a: S::f32s, b: S::f32s) -> S::f32s {
+    own::lesser::<S>(a, b)
+}
+
+#[cfg(not(target_feature = "simd128"))]
+mod own {
+    use fearless_simd::{Simd, prelude::*};
+
+    #[inline(always)]
+    pub unsafe fn load<S: Simd>(simd: S, slice: &[f32], p: usize) -> S::f32s {
+        // SAFETY: the caller's promise.
+        S::f32s::from_slice(simd, unsafe { slice.get_unchecked(p..p + S::f32s::LEN) })
+    }
+
+    #[inline(always)]
+    pub unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
+        // SAFETY: the caller's promise.
+        value.store_slice(unsafe { slice.get_unchecked_mut(p..p + S::f32s::LEN) });
+    }
+
+    #[inline(always)]
+    pub fn lesser<S: Simd>(a: S::f32s, b: S::f32s) -> S::f32s {
+        a.min(b)
+    }
+}
+
+/// In browsers, reading a slice would ask whether its address is zero, and eight instructions would make sure that the lesser
+/// of two lanes is a number.
+#[cfg(target_feature = "simd128")]
+mod own {
+    use fearless_simd::Simd;
+    use std::arch::wasm32::{f32x4_pmin, v128, v128_load, v128_store};
+    use std::mem::transmute_copy;
+
+    #[inline(always)]
+    fn vector<S: Simd>(value: v128) -> S::f32s {
+        const { assert!(size_of::<S::f32s>() == size_of::<v128>()) };
+        // SAFETY: both are four floats, whose bits mean the same.
+        unsafe { transmute_copy(&value) }
+    }
+
+    #[inline(always)]
+    fn bits<S: Simd>(value: S::f32s) -> v128 {
+        const { assert!(size_of::<S::f32s>() == size_of::<v128>()) };
+        // SAFETY: both are four floats, whose bits mean the same.
+        unsafe { transmute_copy(&value) }
+    }
+
+    #[inline(always)]
+    pub unsafe fn load<S: Simd>(_: S, slice: &[f32], p: usize) -> S::f32s {
+        // SAFETY: the caller's promise.
+        vector::<S>(unsafe { v128_load(slice.as_ptr().add(p).cast()) })
+    }
+
+    #[inline(always)]
+    pub unsafe fn store<S: Simd>(value: S::f32s, slice: &mut [f32], p: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { v128_store(slice.as_mut_ptr().add(p).cast(), bits::<S>(value)) };
+    }
+
+    #[inline(always)]
+    pub fn lesser<S: Simd>(a: S::f32s, b: S::f32s) -> S::f32s {
+        vector::<S>(f32x4_pmin(bits::<S>(b), bits::<S>(a)))
+    }
 }
 
 /// Asks for the cache line of the numbers from `p` on, which may be outside the slice, before they are needed. Features

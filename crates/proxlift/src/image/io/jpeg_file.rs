@@ -28,7 +28,8 @@ pub(super) fn decode(reader: &mut dyn Source, allowance: Allowance) -> Decoded<R
     let options =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let segments = Segments::of(&bytes);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes[..]), options);
+    // With bytes of its own, as for JPEG in TIFF: the decoder is compiled once.
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes.clone()), options);
     decoder.decode_headers().map_err(why)?;
     let (width, height) = decoder.dimensions().ok_or("the JPEG has no header")?;
     let grey = decoder.input_colorspace() == Some(ColorSpace::Luma);

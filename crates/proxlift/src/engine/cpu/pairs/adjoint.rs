@@ -8,21 +8,24 @@ use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
-/// `M` taps by `N` vectors of the products at a point, of features that lie from `base` on. The point takes both rows of
-/// a feature, `even + sign odd`, or only the one that lies at `base`.
+/// The rows of a feature that a point takes: their sum, their difference, or one of them.
+const SUM: u8 = 0;
+const DIFFERENCE: u8 = 1;
+const ONE: u8 = 2;
+
+/// `M` taps by `N` vectors of the products at a point, which takes these `ROWS` of features that lie from `base` on.
 /// Safety: everything that [`adjoint`] asserts.
 #[inline(always)]
-unsafe fn adjoint_block<S: Simd, const BOTH: bool, const M: usize, const N: usize>(
+unsafe fn adjoint_block<S: Simd, const ROWS: u8, const M: usize, const N: usize>(
     simd: S,
     a: &[f32],
-    (u, base, sign): (&[f32], usize, f32),
+    (u, base): (&[f32], usize),
     p: usize,
     (planes, at): (&mut [f32], Place),
     first: usize,
 ) {
     let lanes = S::f32s::LEN;
     let zero = S::f32s::splat(simd, 0.0);
-    let sign = S::f32s::splat(simd, sign);
     let mut sums = [[zero; N]; M];
     let mut row = base;
     for a in a.as_chunks::<M>().0 {
@@ -30,9 +33,12 @@ unsafe fn adjoint_block<S: Simd, const BOTH: bool, const M: usize, const N: usiz
         for (n, value) in values.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
-                *value = load(simd, u, row + n * lanes);
-                if BOTH {
-                    *value = load(simd, u, row + UNIT + n * lanes).mul_add(sign, *value);
+                let u = u.get_unchecked(row..);
+                *value = load(simd, u, n * lanes);
+                match ROWS {
+                    SUM => *value += load(simd, u, UNIT + n * lanes),
+                    DIFFERENCE => *value -= load(simd, u, UNIT + n * lanes),
+                    _ => {}
                 }
             }
         }
@@ -55,10 +61,10 @@ unsafe fn adjoint_block<S: Simd, const BOTH: bool, const M: usize, const N: usiz
 /// All taps of a point, which come after those `before`; returns what comes before the next.
 /// Safety: everything that [`adjoint`] asserts.
 #[inline(always)]
-unsafe fn adjoint_columns<S: Simd, const BOTH: bool, const N: usize>(
+unsafe fn adjoint_columns<S: Simd, const ROWS: u8, const N: usize>(
     simd: S,
     a: &Panels,
-    u: (&[f32], usize, f32),
+    u: (&[f32], usize),
     p: usize,
     (planes, at): (&mut [f32], Place),
     before: usize,
@@ -68,14 +74,14 @@ unsafe fn adjoint_columns<S: Simd, const BOTH: bool, const N: usize>(
     unsafe {
         for t in (0..whole).step_by(WHOLE) {
             let block = a.block(t..t + WHOLE);
-            adjoint_block::<S, BOTH, WHOLE, N>(simd, block, u, p, (planes, at), before + t);
+            adjoint_block::<S, ROWS, WHOLE, N>(simd, block, u, p, (planes, at), before + t);
         }
         for t in (whole..smaller).step_by(SMALLER) {
             let block = a.block(t..t + SMALLER);
-            adjoint_block::<S, BOTH, SMALLER, N>(simd, block, u, p, (planes, at), before + t);
+            adjoint_block::<S, ROWS, SMALLER, N>(simd, block, u, p, (planes, at), before + t);
         }
         for t in smaller..a.rows() {
-            adjoint_block::<S, BOTH, 1, N>(simd, a.block(t..t + 1), u, p, (planes, at), before + t);
+            adjoint_block::<S, ROWS, 1, N>(simd, a.block(t..t + 1), u, p, (planes, at), before + t);
         }
     }
     before + a.rows()
@@ -91,15 +97,13 @@ unsafe fn adjoint_points<S: Simd, const N: usize>(
     p: usize,
     (planes, at): (&mut [f32], Place),
 ) {
-    let ([one, minus, zero, infinity], mut rows) = (a, 0);
+    let [one, minus, zero, infinity] = a;
     // SAFETY: the caller's promise.
     unsafe {
-        for (a, sign) in [(one, 1.0), (minus, -1.0)] {
-            rows = adjoint_columns::<S, true, N>(simd, a, (u, base, sign), p, (planes, at), rows);
-        }
-        for (a, odd) in [(zero, 0), (infinity, UNIT)] {
-            rows = adjoint_columns::<S, false, N>(simd, a, (u, base + odd, 0.0), p, (planes, at), rows);
-        }
+        let rows = adjoint_columns::<S, SUM, N>(simd, one, (u, base), p, (planes, at), 0);
+        let rows = adjoint_columns::<S, DIFFERENCE, N>(simd, minus, (u, base), p, (planes, at), rows);
+        let rows = adjoint_columns::<S, ONE, N>(simd, zero, (u, base), p, (planes, at), rows);
+        adjoint_columns::<S, ONE, N>(simd, infinity, (u, base + UNIT), p, (planes, at), rows);
     }
 }
 

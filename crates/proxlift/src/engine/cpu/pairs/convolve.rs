@@ -8,6 +8,9 @@ use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
 
+/// One point after the other, where registers are few.
+const APART: bool = cfg!(target_family = "wasm");
+
 /// Combined image rows, a plane a term and channel.
 #[derive(Clone, Copy)]
 pub struct Combined<'a> {
@@ -30,11 +33,11 @@ unsafe fn add_tap<S: Simd, const FIRST: bool, const M: usize, const N: usize>(
     let mut vectors = [S::f32s::splat(simd, 0.0); N];
     for (n, vector) in vectors.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
-        *vector = unsafe { load(simd, b, at + n * S::f32s::LEN) };
+        *vector = unsafe { load(simd, b.get_unchecked(at..), n * S::f32s::LEN) };
     }
     for (m, sums) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
-        let weight = S::f32s::splat(simd, unsafe { *a.get_unchecked(column * M + m) });
+        let weight = S::f32s::splat(simd, unsafe { *a.get_unchecked(column * M..).get_unchecked(m) });
         for n in 0..N {
             sums[n] = if FIRST { weight * vectors[n] } else { weight.mul_add(vectors[n], sums[n]) };
         }
@@ -44,10 +47,10 @@ unsafe fn add_tap<S: Simd, const FIRST: bool, const M: usize, const N: usize>(
 /// Both rows of a pair of `M` features, `N` vectors of each. Two points at a time, because the compiler would put off
 /// what is needed last, and there are just enough registers for what is needed now.
 ///
-/// With `SINGLE`, a point has one plane of three taps.
+/// With a `KERNEL` other than 0, the taps along a row are known to be so many; with 3, a point has one plane of them.
 /// Safety: everything that [`convolve`] asserts.
 #[inline(always)]
-unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usize, const N: usize>(
+unsafe fn convolve_block<S: Simd, E: Epilogue, const KERNEL: usize, const M: usize, const N: usize>(
     simd: S,
     a: &[f32],
     first: usize,
@@ -55,7 +58,8 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
     (from, base): (usize, usize),
     epilogue: &mut E,
 ) {
-    let ([ones, minuses, zeros, _], kernel) = if SINGLE { ([1; 4], 3) } else { (planes, kernel) };
+    let [ones, minuses, zeros, _] = if KERNEL == 3 { [1; 4] } else { planes };
+    let kernel = if KERNEL > 0 { KERNEL } else { kernel };
     let at = |m: usize, n: usize| base + 2 * (first + m) * UNIT + n * S::f32s::LEN;
     let from = from + SIDE - kernel / 2;
     let zero = S::f32s::splat(simd, 0.0);
@@ -68,13 +72,28 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
         if minuses > 0 {
             add_tap::<S, true, M, N>(simd, &mut odd, (a, ones * kernel), (data, ones * PLANE + from));
         }
-        for plane in 0..ones {
-            for tap in usize::from(plane == 0)..kernel {
-                let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
-                add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
-                if plane < minuses {
-                    let (column, at) = (column + ones * kernel, at + ones * PLANE);
+        if APART {
+            for plane in 0..ones {
+                for tap in usize::from(plane == 0)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                }
+            }
+            for plane in ones..ones + minuses {
+                for tap in usize::from(plane == ones)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
                     add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                }
+            }
+        } else {
+            for plane in 0..ones {
+                for tap in usize::from(plane == 0)..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                    if plane < minuses {
+                        let (column, at) = (column + ones * kernel, at + ones * PLANE);
+                        add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                    }
                 }
             }
         }
@@ -85,12 +104,24 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
                 odd[m][n] = (one - minus) + epilogue.start(simd, at(m, n) + UNIT);
             }
         }
-        for plane in ones + minuses..ones + minuses + zeros {
-            for tap in 0..kernel {
-                let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
-                add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
-                let (column, at) = (column + zeros * kernel, at + zeros * PLANE);
-                add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+        let first_zero = ones + minuses;
+        if APART {
+            for (points, sums) in [(0, &mut even), (zeros, &mut odd)] {
+                for plane in first_zero + points..first_zero + points + zeros {
+                    for tap in 0..kernel {
+                        let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                        add_tap::<S, false, M, N>(simd, sums, (a, column), (data, at));
+                    }
+                }
+            }
+        } else {
+            for plane in first_zero..first_zero + zeros {
+                for tap in 0..kernel {
+                    let (column, at) = (plane * kernel + tap, plane * PLANE + from + tap);
+                    add_tap::<S, false, M, N>(simd, &mut even, (a, column), (data, at));
+                    let (column, at) = (column + zeros * kernel, at + zeros * PLANE);
+                    add_tap::<S, false, M, N>(simd, &mut odd, (a, column), (data, at));
+                }
             }
         }
         for m in 0..M {
@@ -102,7 +133,7 @@ unsafe fn convolve_block<S: Simd, E: Epilogue, const SINGLE: bool, const M: usiz
 /// All features of `N` vectors.
 /// Safety: everything that [`convolve`] asserts.
 #[inline(always)]
-unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: usize>(
+unsafe fn convolve_columns<S: Simd, E: Epilogue, const KERNEL: usize, const N: usize>(
     simd: S,
     a: &Panels,
     b: Combined<'_>,
@@ -113,13 +144,13 @@ unsafe fn convolve_columns<S: Simd, E: Epilogue, const SINGLE: bool, const N: us
     // SAFETY: the caller's promise.
     unsafe {
         for j in (0..whole).step_by(WHOLE) {
-            convolve_block::<S, E, SINGLE, WHOLE, N>(simd, a.block(j..j + WHOLE), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, WHOLE, N>(simd, a.block(j..j + WHOLE), j, b, at, epilogue);
         }
         for j in (whole..smaller).step_by(SMALLER) {
-            convolve_block::<S, E, SINGLE, SMALLER, N>(simd, a.block(j..j + SMALLER), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, SMALLER, N>(simd, a.block(j..j + SMALLER), j, b, at, epilogue);
         }
         for j in smaller..a.rows() {
-            convolve_block::<S, E, SINGLE, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
+            convolve_block::<S, E, KERNEL, 1, N>(simd, a.block(j..j + 1), j, b, at, epilogue);
         }
     }
 }
@@ -173,7 +204,11 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
     range: Range<usize>,
     epilogue: &mut E,
 ) {
-    let single = (b.planes, b.kernel) == ([1; 4], 3);
+    let known = match (b.planes, b.kernel) {
+        ([1, 1, 1, 1], 3) => 3,
+        (_, 5) if APART => 5,
+        _ => 0,
+    };
     let mut p = range.start;
     while p < range.end {
         let (base, together) = unit(2 * a.rows(), p);
@@ -181,10 +216,10 @@ unsafe fn convolve_range<S: Simd, E: Epilogue, const N: usize>(
         // SAFETY: the caller's promise.
         unsafe {
             if const { !LANES.is_multiple_of(N * S::f32s::LEN) } && left < N * S::f32s::LEN {
-                convolve_vectors::<S, E, 1>(simd, a, b, single, at, epilogue);
+                convolve_vectors::<S, E, 1>(simd, a, b, known, at, epilogue);
                 p += S::f32s::LEN;
             } else {
-                convolve_vectors::<S, E, N>(simd, a, b, single, at, epilogue);
+                convolve_vectors::<S, E, N>(simd, a, b, known, at, epilogue);
                 p += N * S::f32s::LEN;
             }
         }
@@ -198,16 +233,16 @@ unsafe fn convolve_vectors<S: Simd, E: Epilogue, const N: usize>(
     simd: S,
     a: &Panels,
     b: Combined<'_>,
-    single: bool,
+    known: usize,
     at: (usize, usize),
     epilogue: &mut E,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if single {
-            convolve_columns::<S, E, true, N>(simd, a, b, at, epilogue);
-        } else {
-            convolve_columns::<S, E, false, N>(simd, a, b, at, epilogue);
+        match known {
+            3 => convolve_columns::<S, E, 3, N>(simd, a, b, at, epilogue),
+            5 if APART => convolve_columns::<S, E, 5, N>(simd, a, b, at, epilogue),
+            _ => convolve_columns::<S, E, 0, N>(simd, a, b, at, epilogue),
         }
         for j in 0..a.rows() {
             let even = at.1 + 2 * j * UNIT;
