@@ -6,7 +6,8 @@
 
 use super::method::Work;
 use super::pixels::{BAND, Pixels};
-use super::prepared::{Pass, Progress, Put, clipped, step};
+use super::prepared::{Pass, Put, clipped};
+use super::progress::{Progress, step};
 use super::{Denoiser, variation};
 use crate::image::noise::{check_sigma, check_sigma_below_white};
 use crate::{Result, image::Image, memory, noise::NoiseKind};

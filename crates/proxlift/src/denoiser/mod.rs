@@ -26,6 +26,7 @@ mod method;
 mod noise;
 mod pixels;
 mod prepared;
+mod progress;
 mod settings;
 mod settled;
 mod solved;
@@ -37,7 +38,8 @@ mod variation;
 
 pub use noise::{Noise, estimate_pixels, sample_rows};
 pub use pixels::Pixels;
-pub use prepared::{Prepared, Progress, Put};
+pub use prepared::{Prepared, Put};
+pub use progress::Progress;
 pub use settings::settings;
 pub use settled::Settled;
 pub use solved::Proof;

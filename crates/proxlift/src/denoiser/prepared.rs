@@ -4,22 +4,20 @@
 //! its pixels depend on. Around the picture the network sees a mirrored [border](Network::border).
 
 use super::pixels::{BAND, Pixels};
+use super::progress::{Progress, step};
 use super::solved::{self, Proof};
 use super::span::Span;
 use super::{method::Work, noise::Noise, stabiliser::Stabiliser, variation};
 use crate::engine::{Cut, Engine, Tiles};
 use crate::image::{Image, io::Raster};
 use crate::model::BuiltIn;
-use crate::{Error, Result, memory, network::Network};
-use std::ops::{ControlFlow, Range};
+use crate::{Result, memory, network::Network};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Floating-point operations that are done for a picture: the largest built-in network needs a hundredth of it for
 /// 2^29 pixels.
 const MOST_WORK: f64 = 1e16;
-
-/// Told how many tiles are done, and of how many; ends the work if it breaks.
-pub type Progress<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + 'a;
 
 /// Takes a rectangle of the result, with the row and column where it belongs.
 pub type Put<'a> = dyn FnMut((usize, usize), &Image) + 'a;
@@ -122,13 +120,6 @@ fn copy(picture: &impl Pixels, clip: bool, put: &mut Put<'_>) {
     let (height, width) = picture.size();
     for top in (0..height).step_by(BAND) {
         put((top, 0), &clipped(picture.crop(top..(top + BAND).min(height), 0..width), clip));
-    }
-}
-
-pub(super) fn step(progress: &mut Progress<'_>, done: usize, all: usize) -> Result<()> {
-    match progress(done, all) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Cancelled),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A network whose layers are all the same, run to its fixed point: a proximity operator, with a proof of how near it is.
 
-use super::prepared::{Progress, step};
+use super::progress::{Progress, step};
 use crate::engine::Engine;
 use crate::fixed_point::FixedPoint;
 use crate::image::Image;

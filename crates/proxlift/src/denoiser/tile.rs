@@ -1,7 +1,8 @@
 //! One tile of a picture, denoised from the pixels that it sees: for front ends that hand tiles out to others.
 
 use super::method::Work;
-use super::prepared::{Prepared, Progress, clipped};
+use super::prepared::{Prepared, clipped};
+use super::progress::Progress;
 use super::span::{Span, Tile};
 use super::variation;
 use crate::image::{Channels, Image};

@@ -40,6 +40,7 @@ pub use level::choose as choose_simd;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
