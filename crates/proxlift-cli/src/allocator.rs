@@ -58,5 +58,17 @@ fn leave() {
     storage::remove_partials_if_free();
     let _ = std::io::stderr()
         .write_all(b"error: the system has no memory left: free some, or give smaller pictures or batches\n");
-    std::process::exit(i32::from(super::BAD_INPUT));
+    end(i32::from(super::BAD_INPUT));
+}
+
+/// At once: what other libraries do at the end may ask for memory, and abort.
+#[cfg(unix)]
+fn end(code: i32) -> ! {
+    // SAFETY: nothing is left to be done; partial files are removed, and what was said is not buffered.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(not(unix))]
+fn end(code: i32) -> ! {
+    std::process::exit(code)
 }

@@ -8,11 +8,12 @@ use crate::{Real, Result};
 /// ```
 /// use proxlift::prox::{BoxClip, Conjugated, Prox};
 /// // The conjugate of the indicator of [-0.5, 0.5] is 0.5 |.|, whose prox is the soft threshold.
-/// let absolute = Conjugated(BoxClip::new(vec![0.5f64]));
+/// let absolute = Conjugated(BoxClip::symmetric(vec![0.5f64])?);
 /// let mut v = [2.0, -0.3];
 /// absolute.prox_in_place(1.0, &mut v);
 /// assert_eq!(v, [1.5, 0.0]);
 /// assert_eq!(absolute.value(&[2.0, -0.3]), 1.15);
+/// # Ok::<(), proxlift::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conjugated<P>(pub P);
