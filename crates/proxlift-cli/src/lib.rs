@@ -66,7 +66,8 @@ struct Common {
     /// Memory to use at most, such as 500M or 4G: work that needs more is refused [default: what is free]
     #[arg(long, global = true, value_name = "BYTES", value_parser = flags::bytes, hide_short_help = true)]
     memory: Option<u64>,
-    /// Instruction set to use: avx512, avx2 or sse2 [default: the best of this machine, or PROXLIFT_SIMD]
+    /// Instruction set to use: avx512, avx2 or sse2, or amx, which trains on the matrix unit of newer Intel processors in
+    /// bfloat16 [default: the best of this machine but amx, or PROXLIFT_SIMD]
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     simd: Option<String>,
 }

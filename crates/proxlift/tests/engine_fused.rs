@@ -234,6 +234,43 @@ fn strips_of_a_large_image_give_the_bits_of_the_whole() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it has no such instructions")]
+fn the_matrix_unit_trains_by_the_gradients_of_the_reference() {
+    let Some(cpu) = Cpu::on_matrix_unit() else {
+        return eprintln!("SKIPPED: this machine has no matrix unit");
+    };
+    for (architecture, samples, height, width) in cases() {
+        let grid = architecture.grid(height, width).unwrap();
+        let z = field(7, samples, architecture.channels, grid);
+        let x = field(8, samples, architecture.channels, grid);
+        for net in family(architecture) {
+            let net = clear_of_knots(net, &z);
+            let mu = 0.5;
+            for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu }, ReverseRule::Centred { mu }] {
+                let mut fast = Gradients::zeros(&net, samples).with_activations(&net);
+                cpu.training_pass(&net, rule, &z, &x, &mut fast).unwrap();
+                let (net, mut plain) = (net.cast::<f64>(), Gradients::zeros(&net.cast(), samples));
+                let rule = match rule {
+                    ReverseRule::Backprop => ReverseRule::Backprop,
+                    ReverseRule::Lifted { mu } => ReverseRule::Lifted { mu: f64::from(mu) },
+                    ReverseRule::Centred { mu } => ReverseRule::Centred { mu: f64::from(mu) },
+                };
+                Reference.training_pass(&net, rule, &z.cast(), &x.cast(), &mut plain).unwrap();
+                let weights = fast.filters().flat_map(|f| f.weights().to_vec());
+                let exact = plain.filters().flat_map(|f| f.weights().to_vec());
+                let (mut apart, mut size) = (0.0, 0.0);
+                for (fast, exact) in weights.zip(exact) {
+                    apart += (f64::from(fast) - exact).powi(2);
+                    size += exact.powi(2);
+                }
+                let what = format!("{architecture:?} {} {rule:?}", net.unrolling);
+                assert!(apart <= 0.0025 * size, "{what}: {} apart of {}", apart.sqrt(), size.sqrt());
+            }
+        }
+    }
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "slow")]
 fn a_training_pass_gives_the_same_bits_for_any_number_of_threads() {
     let architecture = Architecture { depth: 4, features: 8, kernel: 3, channels: 3 };

@@ -1,12 +1,10 @@
 //! `L* L` of a layer on the plane, cut to a square of pixels: what the norm of its operator is taken of.
 
-use crate::operator::{Convolution, Filters, LinearOperator};
+use crate::operator::{Filters, LinearOperator};
 use crate::{Real, real::product};
 
 /// The side of the square in pixels of the image.
 const SIDE: usize = 32;
-/// From so many channels on matrix products are faster than plain loops.
-const MANY: usize = 4;
 
 /// The autocorrelation of a layer's filters, `a[c,c'](t) = sum_{j,s} w[j,c,s] w[j,c',s+t]`, on a square.
 pub(super) struct Gram<T> {
@@ -27,17 +25,9 @@ impl<T: Real> Gram<T> {
             gram[((c * channels + d) * reach + v + size - 1 - y) * reach + u + size - 1 - x] += value;
         };
         let all = channels * taps;
-        if channels < MANY {
-            for feature in theta.weights().chunks_exact(all) {
-                for (a, b) in (0..all).flat_map(|a| (0..all).map(move |b| (a, b))) {
-                    add(a, b, feature[a] * feature[b]);
-                }
-            }
-        } else {
-            let mut sums = vec![T::zero(); all * all];
-            product([all, theta.features(), all], (theta.weights(), true), theta.weights(), &mut sums);
-            sums.iter().enumerate().for_each(|(i, &sum)| add(i / all, i % all, sum));
-        }
+        let mut sums = vec![T::zero(); all * all];
+        product([all, theta.features(), all], (theta.weights(), true), theta.weights(), &mut sums);
+        sums.iter().enumerate().for_each(|(i, &sum)| add(i / all, i % all, sum));
         let filters = Filters::new(channels, channels, reach, gram).expect("an odd side");
         Self { filters, side: if theta.phases() > 1 { SIDE / 2 } else { SIDE } }
     }
@@ -55,9 +45,6 @@ impl<T: Real> LinearOperator<T> for Gram<T> {
     fn apply(&self, x: &[T], y: &mut [T]) {
         let Self { filters, side } = self;
         let (channels, size, side) = (filters.channels(), filters.size(), *side);
-        if channels < MANY {
-            return Convolution::new(filters, side, side).expect("a square of pixels").apply(x, y);
-        }
         // What each tap sees, a row each: with zeros around the square, rows of it shifted.
         let (radius, width) = (size / 2, side + size - 1);
         let mut padded = vec![T::zero(); channels * width * width];

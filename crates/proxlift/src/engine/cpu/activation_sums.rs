@@ -1,6 +1,9 @@
 //! The sums from which activations learn.
 
-use super::activation::PackedActivation;
+// Iterators over arrays of vectors would move these through memory.
+#![allow(clippy::needless_range_loop)]
+
+use super::{activation::PackedActivation, vectors::lesser};
 use crate::{field::LANES, prox::PiecewiseGradient};
 use fearless_simd::{Simd, prelude::*};
 
@@ -12,56 +15,84 @@ pub struct ActivationSums<'a> {
 }
 
 impl ActivationSums<'_> {
-    /// Adds `dq*(v) - dq*(w)`, `w = v - back`, of feature `j`, but for factors that [`ActivationSums::total`] puts in.
+    /// `s(v)` and `s(w)` of feature `j`; adds `weight (dq*(v) - dq*(w))`, but for factors that [`ActivationSums::total`] puts in.
     ///
-    /// With `p = clip(v)`, `q = clip(w)`, the difference of the Hubers is `1/2 ((p - q)(v + w - p - q) + (p + q) back)`,
-    /// and that of `(|.| - l)_+` is `|v - p| - |w - q|`.
+    /// All of them are even: with `a = |v|`, `b = |w|`, `p = min(a, l)`, `q = min(b, l)`, the difference of the Hubers is
+    /// `1/2 ((p - q)(a + b - p - q) + (p + q)(a - b))`, and that of `(|.| - l)_+` is `(a - b) - (p - q)`.
     #[inline(always)]
-    pub fn lifted<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
-        self.difference(simd, s, j, [v, v - back, back], S::f32s::splat(simd, 1.0));
-    }
-
-    /// Adds half of `dq*(v + back) - dq*(v - back)`, likewise.
-    #[inline(always)]
-    pub fn centred<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
-        self.difference(simd, s, j, [v + back, v - back, back + back], S::f32s::splat(simd, 0.5));
-    }
-
-    #[inline(always)]
-    fn difference<S: Simd>(
+    pub fn secant<S: Simd, const N: usize>(
         &mut self,
         simd: S,
         s: &PackedActivation,
         j: usize,
-        [v, w, back]: [S::f32s; 3],
-        weight: S::f32s,
-    ) {
-        let both = v + w;
+        v: [S::f32s; N],
+        w: [S::f32s; N],
+        weight: f32,
+    ) -> [[S::f32s; N]; 2] {
+        let zero = S::f32s::splat(simd, 0.0);
+        let weight = S::f32s::splat(simd, weight);
+        let (c, pieces) = s.feature(j);
+        let c = S::f32s::splat(simd, c);
         let sums = &mut self.sums[j * s.stride() * LANES..][..s.stride() * LANES];
-        add(simd, &mut sums[..LANES], weight * back * both);
-        for (sums, &[_, l]) in sums[LANES..].chunks_exact_mut(2 * LANES).zip(s.feature(j).1) {
-            let l = S::f32s::splat(simd, l);
-            let (p, q) = (v.min(l).max(-l), w.min(l).max(-l));
-            let (moved, sum) = (p - q, p + q);
-            let (by_clip, by_knot) = sums.split_at_mut(LANES);
-            add(simd, by_clip, weight * moved.mul_add(both - sum, sum * back));
-            add(simd, by_knot, weight * ((v - p).abs() - (w - q).abs()));
+        let (mut both, mut apart, mut now, mut then) = ([zero; N], [zero; N], [zero; N], [zero; N]);
+        let mut by_slope = zero;
+        for n in 0..N {
+            let (a, b) = (v[n].abs(), w[n].abs());
+            (both[n], apart[n], now[n], then[n]) = (a + b, a - b, c * a, c * b);
+            by_slope = both[n].mul_add(apart[n], by_slope);
         }
+        add(simd, &mut sums[..LANES], weight * by_slope);
+        for (sums, &[a, l]) in sums[LANES..].chunks_exact_mut(2 * LANES).zip(pieces) {
+            let (a, l) = (S::f32s::splat(simd, a), S::f32s::splat(simd, l));
+            // Two sums in turns: one would wait for itself.
+            let (mut by_clip, mut by_knot) = ([zero; 2], [zero; 2]);
+            for n in 0..N {
+                let (p, q) = (lesser::<S>(v[n].abs(), l), lesser::<S>(w[n].abs(), l));
+                let (moved, sum) = (p - q, p + q);
+                now[n] = p.mul_add(a, now[n]);
+                then[n] = q.mul_add(a, then[n]);
+                by_clip[0] = moved.mul_add(both[n] - sum, by_clip[0]);
+                by_clip[1] = sum.mul_add(apart[n], by_clip[1]);
+                by_knot[n % 2] += apart[n] - moved;
+            }
+            let (clips, knots) = sums.split_at_mut(LANES);
+            add(simd, clips, weight * (by_clip[0] + by_clip[1]));
+            add(simd, knots, weight * (by_knot[0] + by_knot[1]));
+        }
+        for n in 0..N {
+            (now[n], then[n]) = (now[n].copysign(v[n]), then[n].copysign(w[n]));
+        }
+        [now, then]
     }
 
     /// Adds the derivative of `s(v)` times `back`, likewise.
     #[inline(always)]
-    pub fn backprop<S: Simd>(&mut self, simd: S, s: &PackedActivation, j: usize, v: S::f32s, back: S::f32s) {
+    pub fn backprop<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        s: &PackedActivation,
+        j: usize,
+        v: [S::f32s; N],
+        back: [S::f32s; N],
+    ) {
         let zero = S::f32s::splat(simd, 0.0);
-        let twice = back + back;
         let sums = &mut self.sums[j * s.stride() * LANES..][..s.stride() * LANES];
-        add(simd, &mut sums[..LANES], twice * v);
+        let mut by_slope = zero;
+        for n in 0..N {
+            by_slope = (back[n] + back[n]).mul_add(v[n], by_slope);
+        }
+        add(simd, &mut sums[..LANES], by_slope);
         for (sums, &[_, l]) in sums[LANES..].chunks_exact_mut(2 * LANES).zip(s.feature(j).1) {
             let l = S::f32s::splat(simd, l);
-            let p = v.min(l).max(-l);
-            let (by_clip, by_knot) = sums.split_at_mut(LANES);
-            add(simd, by_clip, twice * p);
-            add(simd, by_knot, v.simd_gt(l).select(back, zero) - v.simd_lt(-l).select(back, zero));
+            let (mut by_clip, mut by_knot) = (zero, zero);
+            for n in 0..N {
+                let p = v[n].min(l).max(-l);
+                by_clip = (back[n] + back[n]).mul_add(p, by_clip);
+                by_knot += v[n].simd_gt(l).select(back[n], zero) - v[n].simd_lt(-l).select(back[n], zero);
+            }
+            let (clips, knots) = sums.split_at_mut(LANES);
+            add(simd, clips, by_clip);
+            add(simd, knots, by_knot);
         }
     }
 

@@ -30,7 +30,7 @@ impl Cpu {
     ) -> R {
         self.shelf.with_batch(|batch| {
             batch.packed.resize_with(batch.packed.len().max(1), Packed::default);
-            batch.packed[0].pack(theta, scale, adjoint);
+            batch.packed[0].pack(None, theta, scale, adjoint);
             f(&batch.packed[0])
         })
     }

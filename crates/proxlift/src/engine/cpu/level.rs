@@ -6,12 +6,16 @@
 //! A kernel is a function that is never inlined and dispatches inside, so that there is one copy of it for each
 //! instruction set, however many passes call it.
 
+use super::amx::Unit;
 use crate::Result;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::sync::OnceLock;
 
+/// An instruction set, and the matrix unit where it is to train.
+type Chosen = (Level, Option<Unit>);
+
 /// What was chosen.
-static CHOSEN: OnceLock<Level> = OnceLock::new();
+static CHOSEN: OnceLock<Chosen> = OnceLock::new();
 
 /// `$op`, compiled for every instruction set, with `$simd` that of `$level`.
 #[cfg(target_arch = "x86_64")]
@@ -42,13 +46,22 @@ pub(super) use fearless_simd::dispatch;
 
 /// The set that was chosen, by [`choose`] or by the environment variable `PROXLIFT_SIMD`; else the best of this machine.
 pub fn chosen() -> Level {
+    all().0
+}
+
+/// The matrix unit, if it was chosen.
+pub fn unit() -> Option<Unit> {
+    all().1
+}
+
+fn all() -> Chosen {
     *CHOSEN.get_or_init(|| {
-        std::env::var("PROXLIFT_SIMD").ok().and_then(|name| named(&name)).unwrap_or_else(best)
+        std::env::var("PROXLIFT_SIMD").ok().and_then(|name| named(&name)).unwrap_or_else(|| (best(), None))
     })
 }
 
 /// Chooses the instruction set of all engines that are made from now on: `avx512`, `avx2` or `sse2` on x86-64, or
-/// `best`. The same set gives the same bits on every machine that has it.
+/// `best`; `amx` trains on the matrix unit, in bfloat16, and is `avx512` otherwise. The same set gives the same bits on every machine that has it.
 /// Fails when this machine has no such set, or an engine was made with another.
 pub fn choose(name: &str) -> Result<()> {
     let level = named(name);
@@ -62,25 +75,28 @@ pub fn choose(name: &str) -> Result<()> {
 
 /// The sets that this machine has.
 fn names() -> String {
-    let all = ["avx512", "avx2", "sse2", "best"];
+    let all = ["amx", "avx512", "avx2", "sse2", "best"];
     all.into_iter().filter(|name| named(name).is_some()).collect::<Vec<_>>().join(", ")
 }
 
-fn named(name: &str) -> Option<Level> {
+fn named(name: &str) -> Option<Chosen> {
+    let vectors = |level| (level, None);
     match name {
-        "best" => Some(best()),
+        "best" => Some(vectors(best())),
         #[cfg(target_arch = "x86_64")]
-        "avx512" => Level::new().as_avx512().map(Level::Avx512),
+        "amx" => Some((Level::new().as_avx512().map(Level::Avx512)?, Some(Unit::new()?))),
         #[cfg(target_arch = "x86_64")]
-        "avx2" => Level::new().as_avx2().map(Level::Avx2),
+        "avx512" => Level::new().as_avx512().map(Level::Avx512).map(vectors),
         #[cfg(target_arch = "x86_64")]
-        "sse2" => Level::new().as_sse2().map(Level::Sse2),
+        "avx2" => Level::new().as_avx2().map(Level::Avx2).map(vectors),
+        #[cfg(target_arch = "x86_64")]
+        "sse2" => Level::new().as_sse2().map(Level::Sse2).map(vectors),
         _ => None,
     }
 }
 
 /// The best set of this machine that the kernels are compiled for.
-fn best() -> Level {
+pub fn best() -> Level {
     match Level::new() {
         #[cfg(target_arch = "x86_64")]
         Level::Sse4_2(_) => Level::baseline(),

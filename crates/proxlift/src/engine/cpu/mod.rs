@@ -5,6 +5,11 @@
 
 mod activation;
 mod activation_sums;
+#[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "amx/none.rs"]
+mod amx;
 mod blocks;
 mod bregman;
 mod combine;
@@ -32,7 +37,6 @@ use crate::field::{Field, LANES};
 use crate::network::{Architecture, Layer, Network};
 use crate::{Result, operator::Filters, prox::PiecewiseLinear, team::Ranks};
 use bregman::clip_bregman;
-use correlate::correlate;
 use epilogue::Assign;
 use fearless_simd::Level;
 use inference::Inference;
@@ -41,10 +45,13 @@ use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
 use std::sync::Arc;
+use stencil::Features;
 
 /// The engine for work, in `f32`.
 pub struct Cpu {
     level: Level,
+    /// What trains, if not the vector units.
+    unit: Option<amx::Unit>,
     shelf: Shelf,
     tile_bytes: usize,
     ranks: Option<Arc<Ranks>>,
@@ -59,12 +66,24 @@ impl Default for Cpu {
 impl Cpu {
     /// An engine for the best instruction set of this machine, unless another one was [chosen](super::choose_simd).
     pub fn new() -> Self {
-        Self { level: level::chosen(), shelf: Shelf::default(), tile_bytes: TILE_BYTES, ranks: None }
+        Self {
+            level: level::chosen(),
+            unit: level::unit(),
+            shelf: Shelf::default(),
+            tile_bytes: TILE_BYTES,
+            ranks: None,
+        }
     }
 
     /// An engine for the least instruction set this build supports: the portable twin of the fast paths.
     pub fn baseline() -> Self {
-        Self { level: Level::baseline(), ..Self::new() }
+        Self { level: Level::baseline(), unit: None, ..Self::new() }
+    }
+
+    /// An engine that trains on the matrix unit (AMX), if this machine has one: in bfloat16, several times as fast.
+    pub fn on_matrix_unit() -> Option<Self> {
+        let unit = amx::Unit::new()?;
+        Some(Self { level: level::best(), unit: Some(unit), ..Self::new() })
     }
 
     /// The same as one of a team, for training: see [`Engine::ranks`].
@@ -91,7 +110,7 @@ fn trains() {
 
 impl Engine<f32> for Cpu {
     fn name(&self) -> String {
-        let level = format!("{:?}", self.level);
+        let level = if self.unit.is_some() { "AMX".into() } else { format!("{:?}", self.level) };
         let level = level.split('(').next().unwrap_or("scalar");
         format!("cpu ({level}, {} threads)", rayon::current_num_threads())
     }
@@ -164,8 +183,13 @@ impl Engine<f32> for Cpu {
             batch.gradients.par_chunks_mut(weights).enumerate().for_each(|(s, gradient)| {
                 self.shelf.with_scratch(&stencil, false, |scratch| {
                     stencil.pad(x.sample(s), &mut scratch.z);
-                    let (x, len) = ((&*scratch.z, &*stencil.image_offsets), stencil.grid.len());
-                    correlate(self.level, scale, d.sample(s), x, len, gradient);
+                    stencil.correlate(
+                        (None, self.level),
+                        scale,
+                        Features::Whole(d.sample(s)),
+                        &scratch.z,
+                        gradient,
+                    );
                 });
             });
             self.ranks().add_samples(&batch.gradients, gradient.weights_mut());
@@ -250,17 +274,17 @@ impl Engine<f32> for Cpu {
         let numbers = architecture.features * (1 + 2 * pieces);
         let weights = filters + gradients.activation.len() * numbers;
         self.shelf.with_batch(|batch| {
-            batch.pack(network, rule.loss_weight());
+            batch.pack(self.unit, network, rule.loss_weight());
             let Batch { packed, activation, gradients: slots, sum, .. } = batch;
             slots.resize(weights * z.samples(), 0.0);
             let (packed, sums) = ((&packed[..], &activation[..]), (weights - filters).min(numbers) * LANES);
+            let units = (self.unit, self.level);
             let slots_and_losses = slots.par_chunks_mut(weights).zip(&mut gradients.loss);
             slots_and_losses.enumerate().for_each(|(s, (gradient, loss))| {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
                     scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
-                    *loss =
-                        sample::train(self.level, &stencil, network, packed, rule, images, scratch, gradient);
+                    *loss = sample::train(units, &stencil, network, packed, rule, images, scratch, gradient);
                 });
             });
             sum.clear();

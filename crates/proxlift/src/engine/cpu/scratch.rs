@@ -1,7 +1,7 @@
 //! Memory that is sized once and lent to the passes.
 
 use super::stencil::{Packed, Stencil};
-use super::{activation::PackedActivation, pairs};
+use super::{activation::PackedActivation, amx::Unit, pairs};
 use crate::field::{Aligned, Grid};
 use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,14 @@ pub struct Scratch {
     pub a: Aligned<f32>,
     /// The residuals `r_1..r_{K-1}`, padded; one only for a block.
     pub r: Vec<Aligned<f32>>,
-    /// `u_0..u_{K-1}`; none for a block, and so on.
+    /// `u_0..u_{K-1}`; one that all layers replace where halves are kept.
     pub u: Vec<Aligned<f32>>,
-    /// `v_1..v_{K-1}`, at their index.
+    /// `v_1..v_{K-1}`, at their index; none where halves are kept.
     pub v: Vec<Aligned<f32>>,
+    /// `v` in half precision, likewise, where halves are kept.
+    pub halves: Vec<Vec<u16>>,
+    /// `u_0`, and `u` of the layer that the reverse sweep is at, in bfloat16, where halves are kept.
+    pub activated: Vec<Vec<u16>>,
     /// What the reverse sweep carries.
     pub d: Aligned<f32>,
     /// Sums of the gradients of one layer's activations; sized by whoever learns them.
@@ -41,8 +45,10 @@ impl Scratch {
             z: Aligned::zeros(image),
             a: trained(image),
             r: (0..layers.max(1)).map(|_| Aligned::zeros(image)).collect(),
-            u: (0..layers).map(|_| Aligned::zeros(features)).collect(),
-            v: (0..layers).map(|k| trained(if k == 0 { 0 } else { features })).collect(),
+            u: Vec::new(),
+            v: Vec::new(),
+            halves: Vec::new(),
+            activated: Vec::new(),
             d: trained(features),
             sums: Vec::new(),
             y: Vec::new(),
@@ -51,10 +57,19 @@ impl Scratch {
         }
     }
 
-    /// Sizes what the layers of `network` remember in training; once sized, it stays.
-    pub fn remember(&mut self, stencil: &Stencil, network: &Network<f32>) {
+    /// Sizes what the layers of `network` remember in training, `halved` or whole; once sized, it stays.
+    pub fn remember(&mut self, stencil: &Stencil, network: &Network<f32>, halved: bool) {
         let layers = stencil.architecture.depth;
         let Memory { features, images } = network.unrolling.memory();
+        let zeros = |k: usize| Aligned::zeros(if k == 0 { 0 } else { stencil.features() });
+        self.u.resize_with(self.u.len().max(if halved { 1 } else { layers }), || zeros(1));
+        if halved {
+            let zeros = |k: usize| crate::memory::zeros(if k == 0 { 0 } else { stencil.features() });
+            self.halves.extend((self.halves.len()..layers).map(zeros));
+            self.activated.resize_with(2, || zeros(1));
+        } else {
+            self.v.extend((self.v.len()..layers).map(zeros));
+        }
         if features && self.y.is_empty() {
             self.y = (0..layers).map(|_| Aligned::zeros(stencil.features())).collect();
             self.carried.0 = Aligned::zeros(stencil.features());
@@ -125,16 +140,16 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub fn pack(&mut self, network: &Network<f32>, loss_weight: f32) {
+    pub fn pack(&mut self, unit: Option<Unit>, network: &Network<f32>, loss_weight: f32) {
         let depth = network.theta.len() - 1;
         self.packed.resize_with(depth + 1 + network.synthesis.len(), Packed::default);
         let (forward, reverse) = self.packed.split_at_mut(depth + 1);
         for (k, (packed, theta)) in forward.iter_mut().zip(&network.theta).enumerate() {
             let scale = if k == depth { -loss_weight } else { scale(network, k) };
-            packed.pack(theta, scale, network.synthesis(k.max(1)));
+            packed.pack(unit, theta, scale, network.synthesis(k.max(1)));
         }
         for (k, (packed, synthesis)) in reverse.iter_mut().zip(&network.synthesis).enumerate() {
-            packed.pack(synthesis, scale(network, k + 1), &network.theta[k + 1]);
+            packed.pack(unit, synthesis, scale(network, k + 1), &network.theta[k + 1]);
         }
         self.pack_activations(network);
     }

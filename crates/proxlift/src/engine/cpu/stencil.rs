@@ -1,9 +1,10 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
+use super::amx::{self, Matrix, Taps, Unit};
 use super::combine::{Signed, Start, combine};
 use super::epilogue::{Assign, Epilogue};
 use super::product::{Place, product};
-use super::{image_step::ImageStep, panels::Panels};
+use super::{correlate::correlate, image_step::ImageStep, panels::Panels};
 use crate::field::{Aligned, Grid, LANES};
 use crate::{network::Architecture, operator::Filters};
 use fearless_simd::Level;
@@ -12,21 +13,44 @@ use std::ops::Range;
 /// Bytes of features and tap planes that a pass keeps in the second-level cache.
 const CACHE: usize = 320 << 10;
 
+/// Features in single precision or in bfloat16.
+#[derive(Clone, Copy)]
+pub enum Features<'a> {
+    Whole(&'a [f32]),
+    Halved(&'a [u16]),
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Packed {
     /// A row a feature.
     convolution: Panels<6, 4>,
     /// A row a tap.
     adjoint: Panels<3, 2>,
+    /// Both for the matrix unit, if it is to be used.
+    tiles: Option<(Unit, Box<[Matrix; 2]>)>,
 }
 
 impl Packed {
     /// Packs `scale L` and the adjoint of `adjoint`.
-    pub fn pack(&mut self, theta: &Filters<f32>, scale: f32, adjoint: &Filters<f32>) {
-        let taps = theta.channels() * theta.size() * theta.size();
+    pub fn pack(&mut self, unit: Option<Unit>, theta: &Filters<f32>, scale: f32, adjoint: &Filters<f32>) {
+        let (features, taps) = (theta.features(), theta.channels() * theta.size() * theta.size());
         let (weights, of_adjoint) = (theta.weights(), adjoint.weights());
-        self.convolution.pack(theta.features(), taps, |j, t| scale * weights[j * taps + t]);
-        self.adjoint.pack(taps, theta.features(), |t, j| of_adjoint[j * taps + t]);
+        let (convolution, adjoint) = (
+            |j: usize, t: usize| scale * weights[j * taps + t],
+            |t: usize, j: usize| of_adjoint[j * taps + t],
+        );
+        match unit {
+            None => {
+                self.tiles = None;
+                self.convolution.pack(features, taps, convolution);
+                self.adjoint.pack(taps, features, adjoint);
+            }
+            Some(unit) => {
+                let tiles = self.tiles.get_or_insert_with(|| (unit, Box::default()));
+                tiles.1[0].pack(features, taps, convolution);
+                tiles.1[1].pack(taps, features, adjoint);
+            }
+        }
     }
 }
 
@@ -39,6 +63,8 @@ pub struct Stencil {
     pub mask: Aligned<f32>,
     /// Tap `(c, t)` in padded image planes.
     pub image_offsets: Vec<usize>,
+    /// The same as tiles.
+    taps: Taps,
     feature_offsets: Vec<usize>,
     /// For each channel, its taps in the window of tap planes, shifted back.
     window_offsets: Vec<Signed>,
@@ -71,7 +97,8 @@ impl Stencil {
             window_offsets.push(Signed::plus(taps));
         }
         let feature_offsets = (0..features).map(|j| j * len).collect();
-        Self { grid, architecture, mask, image_offsets, feature_offsets, window_offsets, chunk }
+        let taps = Taps::new(&image_offsets, kernel);
+        Self { grid, architecture, mask, image_offsets, taps, feature_offsets, window_offsets, chunk }
     }
 
     pub fn padded(&self) -> usize {
@@ -148,10 +175,31 @@ impl Stencil {
         range: Range<usize>,
         epilogue: &mut E,
     ) {
-        let (a, b) = (&packed.convolution, (x, self.image_offsets.as_slice()));
+        let b = (x, self.image_offsets.as_slice());
         let place = Place { unit: self.grid.len(), shift: 0 };
-        product::<E, 6, 4, 4, 2>(level, a, b, range.clone(), place, epilogue);
+        match &packed.tiles {
+            Some((unit, a)) => amx::product((*unit, level), &a[0], b, range.clone(), place, epilogue),
+            None => product::<E, 6, 4, 4, 2>(level, &packed.convolution, b, range.clone(), place, epilogue),
+        }
         self.clear_gaps(&range, epilogue.planes());
+    }
+
+    /// `gradient[j,c,t] += scale sum_p d_j(p) x_c(p + t)`; `x` is padded.
+    pub fn correlate(
+        &self,
+        (unit, level): (Option<Unit>, Level),
+        scale: f32,
+        d: Features<'_>,
+        x: &[f32],
+        gradient: &mut [f32],
+    ) {
+        let (taps, len) = (&self.taps, self.grid.len());
+        match (unit, d) {
+            (None, Features::Whole(d)) => correlate(level, scale, d, (x, &self.image_offsets), len, gradient),
+            (Some(unit), Features::Whole(d)) => amx::correlate(unit, scale, d, (x, taps), len, gradient),
+            (Some(unit), Features::Halved(d)) => amx::correlate(unit, scale, d, (x, taps), len, gradient),
+            (None, Features::Halved(_)) => unreachable!("only the matrix unit keeps halves"),
+        }
     }
 
     /// `r = L* u - z` and the image `step`, into padded planes.
@@ -226,7 +274,10 @@ impl Stencil {
         let place = Place { unit: stride, shift: margin.wrapping_sub(chunk.start) };
         let (taps, range) = (&mut Assign(&mut *window), fresh.min(end)..end);
         let b = (u, self.feature_offsets.as_slice());
-        product::<_, 3, 2, 4, 3>(level, &packed.adjoint, b, range, place, taps);
+        match &packed.tiles {
+            Some((unit, a)) => amx::product((*unit, level), &a[1], b, range, place, taps),
+            None => product::<_, 3, 2, 4, 3>(level, &packed.adjoint, b, range, place, taps),
+        }
         let after = fresh.max(end) + margin - chunk.start;
         for plane in window.chunks_exact_mut(stride) {
             plane[after..chunk.len() + 2 * margin].fill(0.0);
