@@ -7,8 +7,9 @@ use crate::output;
 use proxlift::engine::cpu::peak::fma_peak_gflops;
 use proxlift::engine::{Cpu, Engine, Gradients, ReverseRule};
 use proxlift::field::{Field, Grid};
+use proxlift::image::Channels;
 use proxlift::laws::random_field;
-use proxlift::model::{Metadata, Numbers, write_tensors};
+use proxlift::model::{BuiltIn, Metadata, Numbers, write_tensors};
 use proxlift::network::{Architecture, Network};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -154,6 +155,37 @@ impl Work {
     }
 }
 
+/// The built-in model `best`: a picture forward, and a batch of training with its learned activations.
+fn of_best(engine: &Cpu, budget: Duration, (work, channels): (&'static str, Channels)) -> [Figure; 2] {
+    let network = &BuiltIn::Best.model(channels).network;
+    let architecture = network.architecture();
+    let images = |samples: usize, (height, width): (usize, usize), seed: u64| {
+        let grid = architecture.grid(height, width).expect("a size with pixels");
+        let planar = random_field(samples * architecture.channels * grid.pixels(), seed);
+        Field::from_planar(samples, architecture.channels, grid, &planar).expect("numbers for every pixel")
+    };
+    let figure = |operation, flops: usize, seconds: f64| Figure {
+        work,
+        operation,
+        gflops: flops as f64 / seconds / 1e9,
+        seconds,
+    };
+    let picture = images(1, IMAGE, 1);
+    let mut output = picture.clone();
+    let seconds = best_time(budget, || engine.denoise(network, &picture, &mut output));
+    let forward = figure("network forward", architecture.forward_flops() * IMAGE.0 * IMAGE.1, seconds);
+
+    let (samples, size) = (4, (64, 64));
+    let (z, x) = (images(samples, size, 1), images(samples, size, 2));
+    let mut gradients = Gradients::zeros(network, samples).with_activations(network);
+    let rule = ReverseRule::Lifted { mu: 1.0 };
+    let seconds = best_time(budget, || {
+        engine.training_pass(network, rule, &z, &x, &mut gradients).expect("a batch that fits the network");
+    });
+    let flops = architecture.training_flops() * samples * size.0 * size.1;
+    [forward, figure("training pass, 4 x 64x64", flops, seconds)]
+}
+
 const OPERATIONS: [&str; 5] =
     ["layer forward", "adjoint", "weight gradient", "network forward, K=15", "training pass, K=15"];
 
@@ -183,6 +215,12 @@ fn measure(arguments: &Arguments, threads: usize) -> anyhow::Result<()> {
         };
         figures.extend(work.measure(&engine, budget, operations));
         peak = peak.max(fma_peak_gflops(10));
+    }
+    if !arguments.short {
+        for work in [("best, 481x321 grey", Channels::Grey), ("best, 481x321 RGB", Channels::Rgb)] {
+            figures.extend(of_best(&engine, budget, work));
+            peak = peak.max(fma_peak_gflops(10));
+        }
     }
     let find = |work: usize, operation: &str| {
         let name = Work::all(threads)[work].name;
