@@ -6,7 +6,7 @@ use std::iter::Sum;
 
 /// A floating-point number the mathematics is written in.
 pub trait Real:
-    Float + NumAssign + Sum + Default + bytemuck::Zeroable + Send + Sync + Debug + Display + 'static
+    Float + NumAssign + Sum + Default + bytemuck::Pod + Send + Sync + Debug + Display + 'static
 {
     /// Rounds an `f64` constant.
     fn of(x: f64) -> Self;

@@ -7,8 +7,14 @@ use proxlift::dataset::ImageSet;
 use proxlift::engine::Cpu;
 use proxlift::image::Channels;
 use proxlift::image::io::{self, Depth, Picture};
+use proxlift::laws::random_field;
+use proxlift::lifting::{self, Batch, Dense, LbFb, LbFbOptions, Loss, Rows, Trainer as _};
+use proxlift::network::{self, Architecture};
+use proxlift::prox::PiecewiseLinear;
 use proxlift::team::{Ranks, Team};
-use proxlift::training::{Checkpoint, Config, EpochRecord, Go, Observer, Session, Settings, Trainer};
+use proxlift::training::{
+    Auxiliary, BlockOrder, Checkpoint, Config, EpochRecord, Go, Observer, Session, Settings, Trainer,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
@@ -125,6 +131,8 @@ fn any_team_trains_to_the_same_bits() {
         json!({"preset": "backtracking", "u-step": "backtracked", "theta-steps": "global"}),
         json!({"metric": "gauss-newton"}),
         json!({"metric": "kronecker", "knots": 3, "own-synthesis": true, "stride": 2, "unrolling": "inertial"}),
+        json!({"preset": "lifted", "convex": true, "knots": 3}),
+        json!({"preset": "adam", "convex": true}),
     ]
     .iter()
     .enumerate()
@@ -167,6 +175,64 @@ fn pictures_are_read_by_shares() {
         assert!(held.iter().all(|held| *held < 5));
         assert_same(&whole, &path, &format!("by {size}"));
     }
+}
+
+/// All layers at once, a range of them by each: the layers of the denoiser, and activations that learn.
+#[test]
+fn layers_are_spread_over_any_team_to_the_same_bits() {
+    let sizes = Architecture { depth: 6, features: 4, kernel: 3, channels: 1 };
+    let denoiser = network::Network::<f32>::glorot(sizes, 0.1, 1).unwrap();
+    let random = |len: usize, seed| -> Vec<f32> {
+        random_field::<f64>(len, seed).iter().map(|v| *v as f32).collect()
+    };
+    let rows = |seed| Rows::new(80, random(240, seed)).unwrap();
+    let (z, x) = (rows(1), rows(2));
+    let chain = || lifting::Network::from_denoiser(&denoiser, 10, 8).unwrap();
+    let learned = || {
+        let pieces = || PiecewiseLinear::new(2, [0.2, 0.6].repeat(80), [1.0, 0.7, 0.2].repeat(80)).unwrap();
+        let map = |seed| Dense::new(80, random(6400, seed).iter().map(|w| w / 6.0).collect(), vec![0.01; 80]);
+        let layers = (3..7).fold(lifting::Network::new(Loss::Squared), |network, seed| {
+            network.layer(map(seed).unwrap(), pieces())
+        });
+        layers.output(map(7).unwrap()).unwrap()
+    };
+    let options = |auxiliary| LbFbOptions {
+        auxiliary,
+        order: BlockOrder::Simultaneous,
+        inner: 7,
+        ..LbFbOptions::default()
+    };
+    for network in [&chain as &(dyn Fn() -> lifting::Network<f32> + Sync), &learned] {
+        for auxiliary in [Auxiliary::Persistent, Auxiliary::Anchored] {
+            let run = |size: usize| {
+                together(size, |ranks| {
+                    let mut network = network();
+                    let trainer = LbFb::new(&network, options(auxiliary), 3).unwrap();
+                    let mut trainer = trainer.among(ranks.clone()).unwrap();
+                    // Sample 2 is seen first when the others have been, and without them.
+                    let batches = [[0, 1], [2, 0], [1, 2]].map(|indices| {
+                        let part = |rows: &Rows<f32>| {
+                            Rows::new(80, indices.iter().flat_map(|i| rows.row(*i)).copied().collect())
+                        };
+                        let (z, x) = (part(&z).unwrap(), part(&x).unwrap());
+                        trainer.step(&mut network, Batch { z: &z, x: &x, indices: &indices }, 0.0).unwrap()
+                    });
+                    trainer.collect(&mut network);
+                    (network.blocks().concat(), batches)
+                })
+            };
+            let one = run(1).remove(0);
+            assert!(one.1.iter().all(|step| step.energy[7] < step.energy[0]));
+            for size in [2, 3, 9] {
+                assert!(run(size).iter().all(|all| *all == one), "by {size}, {auxiliary:?}");
+            }
+        }
+    }
+    let said = together(2, |ranks| {
+        let sweep = LbFb::new(&chain(), LbFbOptions::default(), 3).unwrap();
+        sweep.among(ranks.clone()).err().unwrap().to_string()
+    });
+    assert!(said[0].contains("let all move at once"));
 }
 
 #[test]

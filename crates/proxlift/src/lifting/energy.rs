@@ -16,10 +16,12 @@
 
 use super::network::After;
 use super::penalty::by_penalty;
+use super::trainers::LayerShare;
 use super::{Affine, Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// One term of `E`, as a function of what its affine map gives: `lambda P(u, .)`, or `mu l(., x)`.
 pub(super) struct Term<'a, T> {
@@ -115,6 +117,17 @@ impl<'a, T: Real> Lifted<'a, T> {
         Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: network.forward(z) })
     }
 
+    /// The same of a network whose layers are spread over a team.
+    pub(super) fn among(
+        network: &Network<T>,
+        z: &'a Rows<T>,
+        x: &'a Rows<T>,
+        share: &LayerShare,
+    ) -> Result<Self> {
+        network.check(z, x)?;
+        Ok(Self { z, x, penalty: Penalty::Bregman, weights: Vec::new(), pass: share.forward(network, z) })
+    }
+
     /// The same with these `u`. Fails when the samples or `u` do not fit the network.
     pub fn with_u(network: &Network<T>, z: &'a Rows<T>, x: &'a Rows<T>, u: Vec<Rows<T>>) -> Result<Self> {
         network.check(z, x)?;
@@ -149,11 +162,12 @@ impl<'a, T: Real> Lifted<'a, T> {
         self.pass.v[k] = network.affine(k, self.pass.input(k, self.z), self.z);
     }
 
-    /// Computes all `v_k` again, each by itself.
-    pub fn follow_all(&mut self, network: &Network<T>) {
+    /// Computes the `v_k` of these layers again, each by itself.
+    pub(super) fn follow_all(&mut self, network: &Network<T>, layers: Range<usize>) {
         let (pass, z) = (&self.pass, self.z);
-        self.pass.v =
-            (0..pass.v.len()).into_par_iter().map(|k| network.affine(k, pass.input(k, z), z)).collect();
+        let v: Vec<_> =
+            layers.clone().into_par_iter().map(|k| network.affine(k, pass.input(k, z), z)).collect();
+        self.pass.v.splice(layers, v);
     }
 
     /// The term of `E` that `theta_k` enters.
@@ -185,7 +199,12 @@ impl<'a, T: Real> Lifted<'a, T> {
 
     /// `E`, summed over the batch: the penalties of all layers, then the loss.
     pub fn energy(&self, network: &Network<T>, mu: f64) -> Vec<f64> {
-        (0..=self.depth()).into_par_iter().map(|k| self.block(network, k, mu).iter().sum()).collect()
+        self.energy_of(network, mu, 0..self.depth() + 1)
+    }
+
+    /// The same of these layers.
+    pub(super) fn energy_of(&self, network: &Network<T>, mu: f64, layers: Range<usize>) -> Vec<f64> {
+        layers.into_par_iter().map(|k| self.block(network, k, mu).iter().sum()).collect()
     }
 
     /// `d_k`, the error of the affine map `k = 0..=K`.

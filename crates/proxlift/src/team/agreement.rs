@@ -9,6 +9,17 @@ use std::sync::atomic::Ordering;
 /// Bytes that one message of a large collection has at most.
 const PIECE: usize = 1 << 26;
 
+/// A message from one member to another, of which all know that it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who sends it.
+    pub from: usize,
+    /// Who gets it.
+    pub to: usize,
+    /// How long it is.
+    pub bytes: usize,
+}
+
 /// How a team ends after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -74,6 +85,39 @@ impl Ranks {
             self.team.gather(&own[..own.len().min(PIECE)], piece, &from);
         }
         all
+    }
+
+    /// Delivers messages. `give` adds the bytes of message `i`, which this member sends, `take` gets those of one to it.
+    pub fn deliver(
+        &self,
+        messages: &[Message],
+        mut give: impl FnMut(usize, &mut Vec<u8>),
+        mut take: impl FnMut(usize, &[u8]),
+    ) {
+        if messages.is_empty() {
+            return;
+        }
+        let (mut sent, mut to, mut from) = (Vec::new(), vec![0; self.size()], vec![0; self.size()]);
+        let (mut received, rank) = (Vec::new(), self.rank());
+        for r in 0..self.size() {
+            for (i, message) in messages.iter().enumerate() {
+                if (message.from, message.to) == (rank, r) {
+                    give(i, &mut sent);
+                    to[r] += message.bytes;
+                }
+                if (message.from, message.to) == (r, rank) {
+                    from[r] += message.bytes;
+                }
+            }
+        }
+        received.resize(from.iter().sum(), 0);
+        self.team.exchange(&sent, &to, &mut received, &from);
+        let mut rest = received.as_slice();
+        for r in 0..self.size() {
+            for (i, message) in messages.iter().enumerate().filter(|(_, m)| (m.from, m.to) == (r, rank)) {
+                take(i, rest.split_off(..message.bytes).expect("all were counted"));
+            }
+        }
     }
 
     /// The first member's text.

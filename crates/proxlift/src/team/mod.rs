@@ -15,7 +15,7 @@ mod places;
 mod ranks;
 
 use crate::Result;
-pub use agreement::Ending;
+pub use agreement::{Ending, Message};
 pub use ranks::Ranks;
 
 /// What carries bytes between the members of a team. All members make the same calls in the same order; a call returns when

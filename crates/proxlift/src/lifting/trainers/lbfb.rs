@@ -8,12 +8,14 @@
 //! in the course of the training, and with it the constraints come to hold.
 
 use super::kept::Kept;
-use super::{Batch, Step, Trainer, layer_parallel};
+use super::{Batch, LayerShare, Step, Trainer, layer_parallel};
 use crate::lifting::blocks::{theta_step, u_search, u_step};
 use crate::lifting::{Lifted, Network, Penalty};
+use crate::team::{Alone, Ranks};
 use crate::training::backtracking::Backtracking;
 use crate::training::{Auxiliary, BlockOrder};
 use crate::{Real, Result};
+use std::sync::Arc;
 
 /// The settings of [`LbFb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,8 +67,10 @@ pub struct LbFb<T> {
     pub(super) beta: Vec<Backtracking>,
     /// The step of each `u_k`.
     pub(super) gamma: Vec<Backtracking>,
-    /// `u_0..u_{K-1}` of every sample.
+    /// `u_0..u_{K-1}` of every sample, or those that this process has.
     kept: Kept<T>,
+    /// The layers that this process moves: all, unless it is one of a team.
+    share: LayerShare,
 }
 
 /// By how much a parameter step is tried longer than the last: it must suit the batches to come as well.
@@ -86,7 +90,22 @@ impl<T: Real> LbFb<T> {
             options.inner, options.inner, depth + 1);
         let beta = Backtracking { step: 1.0, grow: GROWTH, ..Backtracking::default() };
         let kept = Kept::new(options.auxiliary, samples);
-        Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![u_search(); depth], kept })
+        let share = LayerShare::new(Arc::new(Ranks::new(Arc::new(Alone))), depth + 1);
+        Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![u_search(); depth], kept, share })
+    }
+
+    /// The same as one of a team whose members have a range of the layers each, and exchange `u` and `v` at its borders: to the
+    /// same bits as alone. Each moves its own layers of the network; [`LbFb::collect`] brings them together.
+    /// Fails when the blocks do not move all at once.
+    pub fn among(self, ranks: Arc<Ranks>) -> Result<Self> {
+        refuse!(ranks.size() > 1 && self.options.order == BlockOrder::Sweep =>
+            "a sweep goes from layer to layer: to spread them over processes, let all move at once");
+        Ok(Self { share: LayerShare::new(ranks, self.beta.len()), ..self })
+    }
+
+    /// Gives every member of the team the layers of the others.
+    pub fn collect(&self, network: &mut Network<T>) {
+        self.share.collect(network);
     }
 
     /// `theta_K, u_{K-1}, theta_{K-1}, .., u_0, theta_0`.
@@ -110,17 +129,23 @@ impl<T: Real> LbFb<T> {
         mu: f64,
         mut iterate: impl FnMut(&mut Self, &mut Lifted<'_, T>, &mut Network<T>) -> usize,
     ) -> Result<Step> {
-        let (depth, samples) = (lifted.depth(), lifted.z.samples());
-        let loss = lifted.block(network, depth, 1.0).iter().sum::<f64>() / samples as f64;
-        if self.kept.recall(lifted.pass.u.iter_mut(), indices, samples)? {
-            lifted.follow_all(network);
+        let (depth, samples, share) = (lifted.depth(), lifted.z.samples(), self.share.clone());
+        let energy = |lifted: &Lifted<'_, T>, network: &Network<T>| {
+            share.of_layers(lifted.energy_of(network, mu, share.own())).iter().sum()
+        };
+        let output = share.own().map(|k| if k == depth { lifted.block(network, k, 1.0).iter().sum() } else { 0.0 });
+        let loss = share.of_layers(output.collect())[depth] / samples as f64;
+        let known = share.known();
+        if self.kept.recall(lifted.pass.u[known.clone()].iter_mut(), indices, samples)? {
+            lifted.follow_all(network, share.own());
         }
-        let mut step = Step { loss, energy: vec![lifted.energy(network, mu).iter().sum()], refused: 0 };
+        let mut step = Step { loss, energy: vec![energy(&lifted, network)], refused: 0 };
         for _ in 0..self.options.inner {
             step.refused += iterate(self, &mut lifted, network);
-            step.energy.push(lifted.energy(network, mu).iter().sum());
+            step.energy.push(energy(&lifted, network));
         }
-        self.kept.remember(&lifted.pass.u.iter().collect::<Vec<_>>(), indices);
+        step.refused = share.total(step.refused);
+        self.kept.remember(&lifted.pass.u[known].iter().collect::<Vec<_>>(), indices);
         Ok(step)
     }
 }
@@ -128,12 +153,14 @@ impl<T: Real> LbFb<T> {
 impl<T: Real> Trainer<T> for LbFb<T> {
     fn step(&mut self, network: &mut Network<T>, batch: Batch<'_, T>, progress: f64) -> Result<Step> {
         let LbFbOptions { penalty, order, .. } = self.options;
-        let (lifted, mu) = (Lifted::new(network, batch.z, batch.x)?, self.options.mu_at(progress));
+        let (share, mu) = (self.share.clone(), self.options.mu_at(progress));
+        let lifted = Lifted::among(network, batch.z, batch.x, &share)?;
         self.train(network, lifted.with_penalty(penalty), batch.indices, mu, |trainer, lifted, network| {
             match order {
                 BlockOrder::Sweep => trainer.sweep(lifted, network, mu),
                 BlockOrder::Simultaneous => {
-                    layer_parallel::iterate(lifted, network, mu, (&mut trainer.beta, &mut trainer.gamma))
+                    let steps = (&mut trainer.beta[..], &mut trainer.gamma[..]);
+                    layer_parallel::iterate(lifted, network, mu, steps, &share)
                 }
             }
         })

@@ -24,7 +24,7 @@
 use super::adjoint;
 use crate::engine::{Engine, pass::half_squared};
 use crate::fixed_point::{FixedPoint, FixedPointParams, Solution, alone, together};
-use crate::prox::PiecewiseGradient;
+use crate::prox::{PiecewiseGradient, PiecewiseLinear};
 use crate::real::dot;
 use crate::{Real, Result, field::Field, operator::Filters};
 use rayon::prelude::*;
@@ -56,7 +56,7 @@ impl<T: Real> FixedPointRule<T> {
     }
 }
 
-/// The gradients of a batch, summed over its samples.
+/// The gradients of a batch, summed over its samples, of all members of a team.
 #[derive(Clone, Debug)]
 pub struct FixedPointGradients<T: Real> {
     /// By the filters.
@@ -65,7 +65,7 @@ pub struct FixedPointGradients<T: Real> {
     pub tau: T,
     /// By knots and slopes, where the activation has them.
     pub activation: Option<PiecewiseGradient<T>>,
-    /// `1/2 ||x^ - x||^2` of each sample.
+    /// `1/2 ||x^ - x||^2` of each sample; in a team, of this member's.
     pub loss: Vec<f64>,
     /// The fixed points.
     pub solution: Solution<T>,
@@ -102,7 +102,8 @@ impl<T: Real> FixedPoint<T> {
         let mut a = e;
         engine.adjoint(layer.theta, &found.d, &mut a);
         engine.correlate(-self.tau, &a, &solution.u, &mut theta);
-        let tau = -(0..a.samples()).map(|s| dot(a.sample(s), solution.r.sample(s))).sum::<f64>();
+        let tau = (0..a.samples()).map(|s| dot(a.sample(s), solution.r.sample(s))).collect();
+        let tau = -engine.ranks().of_samples(tau, 1).iter().sum::<f64>();
         let activation = found.activation.take();
         Ok(FixedPointGradients {
             theta,
@@ -123,7 +124,6 @@ impl<T: Real> FixedPoint<T> {
         params: FixedPointParams,
     ) -> Result<Errors<T>> {
         let layer = self.layer();
-        let mut activation = self.activation.piecewise().map(|s| s.zero_gradient());
         let functions = self.activation.piecewise();
         let nudged = |mu: T| -> Result<Solution<T>> {
             let (scale, mut moved) = (mu / self.tau, z.clone());
@@ -131,15 +131,18 @@ impl<T: Real> FixedPoint<T> {
             self.solve(engine, &moved, Some(&at.u), params)
         };
         // d = (u_below - u_above) / scale, and the potentials of the activation between them.
-        let mut secant = |below: &Solution<T>, above: &Solution<T>, scale: T| {
+        let secant = |below: &Solution<T>, above: &Solution<T>, scale: T| {
             let mut d = below.u.clone();
             d.zip(&above.u, |below, above| (below - above) / scale);
-            if let Some((s, gradient)) = functions.zip(activation.as_mut()) {
-                s.add_gradients(&below.v, &above.v, gradient);
-                let all = gradient.knots.iter_mut().chain(&mut gradient.slopes);
-                all.for_each(|g| *g /= scale);
-            }
-            d
+            let activation = functions.map(|functions| {
+                let add = |s: usize, gradient: &mut PiecewiseGradient<T>| {
+                    functions.add_gradients(&alone(&below.v, s), &alone(&above.v, s), gradient);
+                };
+                let mut gradient = of_samples(engine, functions, d.samples(), add);
+                gradient.scale(T::one() / scale);
+                gradient
+            });
+            (d, activation)
         };
         match rule {
             FixedPointRule::Implicit => {
@@ -152,25 +155,48 @@ impl<T: Real> FixedPoint<T> {
                     adjoint::solve(engine, layer, &v, (&g, &image), limits)
                 };
                 let found: Vec<_> = (0..e.samples()).into_par_iter().map(one).collect();
-                if let Some((s, gradient)) = functions.zip(activation.as_mut()) {
-                    let w = together(found.iter().map(|one| &one.w), &g);
-                    s.add_derivatives(&at.v, &w, gradient);
-                }
+                let activation = functions.map(|functions| {
+                    let add = |s: usize, gradient: &mut PiecewiseGradient<T>| {
+                        functions.add_derivatives(&alone(&at.v, s), &found[s].w, gradient);
+                    };
+                    of_samples(engine, functions, found.len(), add)
+                });
                 let iterations = found.iter().map(|one| one.iterations).max().unwrap_or(0);
                 Ok(Errors { d: together(found.iter().map(|one| &one.d), &g), activation, iterations })
             }
             FixedPointRule::Lifted { mu } => {
                 let above = nudged(mu)?;
-                let d = secant(at, &above, mu);
+                let (d, activation) = secant(at, &above, mu);
                 Ok(Errors { d, activation, iterations: above.iterations })
             }
             FixedPointRule::Centred { mu } => {
                 let (below, above) = (nudged(-mu)?, nudged(mu)?);
-                let d = secant(&below, &above, mu + mu);
+                let (d, activation) = secant(&below, &above, mu + mu);
                 Ok(Errors { d, activation, iterations: below.iterations + above.iterations })
             }
         }
     }
+}
+
+/// The gradients of the activation, each sample's by itself, summed in the order of the batch.
+fn of_samples<T: Real>(
+    engine: &dyn Engine<T>,
+    functions: &PiecewiseLinear<T>,
+    samples: usize,
+    add: impl Fn(usize, &mut PiecewiseGradient<T>) + Sync,
+) -> PiecewiseGradient<T> {
+    let one = |s: usize| {
+        let mut gradient = functions.zero_gradient();
+        add(s, &mut gradient);
+        gradient.knots.into_iter().chain(gradient.slopes).map(T::to_double).collect::<Vec<_>>()
+    };
+    let own: Vec<Vec<f64>> = (0..samples).into_par_iter().map(one).collect();
+    let mut sum = functions.zero_gradient();
+    let width = sum.knots.len() + sum.slopes.len();
+    let all = engine.ranks().of_samples(own.concat(), width);
+    let total = |i: usize| T::of(all.iter().skip(i).step_by(width).sum());
+    sum.knots.iter_mut().chain(&mut sum.slopes).enumerate().for_each(|(i, g)| *g = total(i));
+    sum
 }
 
 /// What goes back through the activation.

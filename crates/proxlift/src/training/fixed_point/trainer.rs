@@ -142,8 +142,9 @@ impl Trainer for FixedPointTrainer {
         batch: &Batch,
         progress: f64,
     ) -> Result<Report> {
-        refuse!(engine.ranks().size() > 1 =>
-            "a network is trained at its fixed point by one process: use `proxlift train` for --convex");
+        let ranks = engine.ranks();
+        refuse!(ranks.size() > 1 && self.options.warm =>
+            "samples start where their last visit ended in one process only: start them anew");
         self.single.theta.iter_mut().for_each(|theta| theta.clone_from(&network.theta[0]));
         self.single.activation[0].clone_from(&network.activation[0]);
         let border = network.border;
@@ -161,7 +162,7 @@ impl Trainer for FixedPointTrainer {
         self.iterations.1 += found.iterations;
 
         let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
-        let (rate, scale) = (rate.at(progress), 1.0 / batch.z.samples() as f32);
+        let (rate, scale) = (rate.at(progress), 1.0 / ranks.samples(batch.z.samples()) as f32);
         let learns = self.single.learns_activations();
         let activation = found.activation.as_ref().filter(|_| learns);
         let of_activation = activation.into_iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
@@ -180,7 +181,7 @@ impl Trainer for FixedPointTrainer {
         }
         self.norms.follow(&mut self.single);
         self.spread(network);
-        Ok(Report { loss: found.loss.iter().sum(), steps: (rate, rate), ..Report::default() })
+        Ok(Report { loss: ranks.of_samples(found.loss, 1).iter().sum(), steps: (rate, rate), ..Report::default() })
     }
 
     fn save(&self, state: &mut Snapshot) {
