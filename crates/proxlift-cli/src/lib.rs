@@ -19,6 +19,7 @@ mod files;
 mod flags;
 mod html;
 mod inspect;
+mod neighbours;
 mod output;
 mod reproduce;
 mod restore;
@@ -116,7 +117,7 @@ impl Command {
             Self::Compare(arguments) => compare::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments),
             Self::Export(arguments) => export::run(arguments),
-            Self::Reproduce(arguments) => reproduce::run(arguments),
+            Self::Reproduce(arguments) => reproduce::run(arguments, None),
             Self::Bench(arguments) => bench::run(arguments),
             Self::Completions(arguments) => completions::run(arguments),
         }
@@ -143,8 +144,14 @@ pub fn main() -> ExitCode {
     end(result)
 }
 
+/// A file that grows beyond what the shell allows (`ulimit -f`) is an error like a full disk, not the end of the process.
 /// For tests: makes one of the calls to the disk fail.
 fn prepare_faults() {
+    #[cfg(unix)]
+    // SAFETY: no handler is called, and nothing else sets one for this signal.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
     if let Ok(words) = std::env::var("PROXLIFT_TEST_FAULT") {
         faults::from_words(&words);
     }

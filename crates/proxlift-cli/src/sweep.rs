@@ -4,7 +4,7 @@
 
 use crate::chart::{Axis, Chart, Line, Panel, Style};
 use crate::train::{self, file, folder::Folder};
-use crate::{files, flags::pool, output};
+use crate::{files, flags::pool, output, workers::over_processes};
 use proxlift::storage::{self, Lock};
 use proxlift::team::{Alone, Ranks};
 use proxlift::training::{Config, Settings};
@@ -98,12 +98,7 @@ pub fn run(arguments: &Arguments, ranks: &Arc<Ranks>) -> anyhow::Result<()> {
     output::note(format_args!("{} trainings in {}, {done} of them done", jobs.len(), out.display()));
     output::be_quiet();
     let pool = ranks.agree(pool(arguments.threads))?;
-    let work = |i: usize| {
-        let trained = pool.install(|| train_one(&out, &jobs[i]));
-        trained.map_err(|e| e.downcast().unwrap_or_else(|e| Error::invalid(format!("{e:#}"))))
-    };
-    ranks.queue(jobs.len(), &work)?;
-    ranks.agree(Ok(()))?;
+    over_processes(&jobs, ranks, |job| pool.install(|| train_one(&out, job)))?;
     if ranks.is_first() {
         report(&out, &jobs)?;
     }

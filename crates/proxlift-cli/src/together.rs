@@ -3,8 +3,9 @@
 //! The first process speaks and writes. An error that all know of is told once; one that the others do not know of ends them
 //! too, by `abort`.
 
+use crate::reproduce::{self, layers};
 use crate::{
-    BAD_INPUT, Common, end, output, prepare_faults, refuse_flags, scaling, sentence_of, sweep, train,
+    BAD_INPUT, Common, end, neighbours, output, prepare_faults, refuse_flags, scaling, sentence_of, sweep, train,
 };
 use clap::{Parser, Subcommand};
 use proxlift::team::{Ending, Ranks};
@@ -36,6 +37,8 @@ struct Cli {
 enum Command {
     Train(Box<train::Arguments>),
     Sweep(sweep::Arguments),
+    Reproduce(reproduce::Arguments),
+    Layers(layers::Arguments),
     Scaling(scaling::Arguments),
 }
 
@@ -72,6 +75,8 @@ impl Command {
         match self {
             Self::Train(arguments) => train::run(arguments, ranks),
             Self::Sweep(arguments) => sweep::run(arguments, ranks),
+            Self::Reproduce(arguments) => reproduce::run(arguments, Some(ranks.as_ref())),
+            Self::Layers(arguments) => layers::run(arguments, ranks),
             Self::Scaling(arguments) => scaling::run(arguments, ranks),
         }
     }
@@ -80,6 +85,7 @@ impl Command {
 /// Settles what holds for the whole program, and that all processes run the same one.
 fn begin(cli: &Cli, ranks: &Ranks) -> Result<()> {
     ranks.agree(Ok(()))?;
+    neighbours::meet(ranks);
     let program = std::env::current_exe().and_then(std::fs::read).map(|bytes| crc32fast::hash(&bytes));
     let program = program.map_err(Error::io("the program itself")).map(|crc| format!("{crc:08x}"));
     let program = ranks.agree(program)?;

@@ -61,7 +61,12 @@ impl Folder {
     }
 
     pub fn runs(&self) -> PathBuf {
-        self.path("runs")
+        Self::runs_in(&self.path)
+    }
+
+    /// Where the trainings are in such a folder, for processes that do not hold it.
+    pub fn runs_in(path: &Path) -> PathBuf {
+        path.join("runs")
     }
 
     fn figure_path(&self, name: &str) -> PathBuf {

@@ -4,6 +4,7 @@
 //! scale, parts -> runs -> work (trainings, resumed where they were stopped) -> results -> sections -> report.html
 //! ```
 
+mod among;
 mod claims;
 mod curves;
 mod figure1;
@@ -27,10 +28,13 @@ use anyhow::Result;
 use clap::ValueEnum;
 use folder::Folder;
 use pictures::Pictures;
-use proxlift::Error;
+pub use lifting::layers;
+use proxlift::{Error, team::Ranks};
+use rayon::ThreadPool;
 use report::{Material, write_page};
 use results::Results;
-use runs::{Part, runs};
+use runs::{Part, Run, runs};
+use scale::Scale;
 use std::path::PathBuf;
 use std::time::Instant;
 use training::Training;
@@ -80,51 +84,77 @@ pub struct Arguments {
     tiny: bool,
 }
 
-/// Trains what the report needs, and writes it; whatever was computed stays in the folder.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let mut scale = match (arguments.quick, arguments.tiny) {
-        (true, _) => scale::QUICK,
-        (_, true) => scale::TINY,
-        _ => scale::FULL,
-    };
-    let seeds = arguments.seeds.unwrap_or(1);
-    if !(1..=100).contains(&seeds) {
-        return Err(Error::invalid(format!("--seeds is {seeds}, but 1 to 100 make sense")).into());
+/// What the flags ask for, with its pictures.
+struct Asked {
+    scale: Scale,
+    parts: Vec<Part>,
+    runs: Vec<Run>,
+    seeds: u64,
+    pool: ThreadPool,
+    pictures: Pictures,
+    root: PathBuf,
+}
+
+impl Asked {
+    fn new(arguments: &Arguments) -> proxlift::Result<Self> {
+        let mut scale = match (arguments.quick, arguments.tiny) {
+            (true, _) => scale::QUICK,
+            (_, true) => scale::TINY,
+            _ => scale::FULL,
+        };
+        let seeds = arguments.seeds();
+        check_seeds(seeds)?;
+        if arguments.digits.is_some() {
+            return Err(Error::invalid("--digits is for --only lifting: leave it out"));
+        }
+        scale.batch = arguments.batch.unwrap_or(scale.batch);
+        // The pool of the evaluations; its check is that of --threads.
+        let pool = pool(arguments.threads)?;
+        let mut parts = Part::value_variants().to_vec();
+        parts.retain(|part| {
+            *part != Part::Lifting && (arguments.only.is_empty() || arguments.only.contains(part))
+        });
+        let runs = runs(&scale, &parts, seeds)?;
+        let (data, test) = (arguments.data.as_deref(), arguments.test.as_deref());
+        let pictures = pool.install(|| Pictures::load(data, test, &scale))?;
+        let name = match scale.name {
+            "full" => "reproduction".into(),
+            name => format!("reproduction-{name}"),
+        };
+        let root = arguments.out.clone().unwrap_or(name.into());
+        Ok(Self { scale, parts, runs, seeds, pool, pictures, root })
     }
+}
+
+/// Trains what the report needs, and writes it; whatever was computed stays in the folder. Several processes share the
+/// trainings.
+pub fn run(arguments: &Arguments, ranks: Option<&Ranks>) -> Result<()> {
     if arguments.only.contains(&Part::Lifting) {
-        return run_lifting(arguments);
+        return run_lifting(arguments, ranks);
     }
-    if arguments.digits.is_some() {
-        return Err(Error::invalid("--digits is for --only lifting: leave it out").into());
-    }
-    scale.batch = arguments.batch.unwrap_or(scale.batch);
-    // The pool of the evaluations; its check is that of --threads.
-    let pool = pool(arguments.threads)?;
+    let Asked { scale, parts, runs, seeds, pool, pictures, root } =
+        among::agreed(Asked::new(arguments), ranks)?;
+    let folder = among::open(&root, ranks)?;
     let threads = pool.current_num_threads();
-    let mut parts = Part::value_variants().to_vec();
-    parts.retain(|part| {
-        *part != Part::Lifting && (arguments.only.is_empty() || arguments.only.contains(part))
-    });
-    let runs = runs(&scale, &parts, seeds)?;
-    let (data, test) = (arguments.data.as_deref(), arguments.test.as_deref());
-    let pictures = pool.install(|| Pictures::load(data, test, &scale))?;
-    let name = match scale.name {
-        "full" => "reproduction".into(),
-        name => format!("reproduction-{name}"),
-    };
-    let root = arguments.out.clone().unwrap_or(name.into());
-    let folder = Folder::open(&root)?;
+    let at_a_time = ranks.map_or(threads, Ranks::size);
 
     output::note(format_args!("train on  {}", pictures.described));
     output::note(format_args!("test on   {}", pictures.test_described));
-    output::note(format_args!("to do     {} trainings, {threads} at a time", runs.len()));
-    interrupt::listen();
+    output::note(format_args!("to do     {} trainings, {at_a_time} at a time", runs.len()));
     let start = Instant::now();
     let sigma = runs[0].config.sigma;
     let noisy = pictures.noisy(sigma)?;
     let trainings: Vec<_> =
-        runs.into_iter().map(|run| Training::new(run, &pictures, folder.runs())).collect();
-    work::carry_out(&trainings, &pictures, &noisy, threads)?;
+        runs.into_iter().map(|run| Training::new(run, &pictures, Folder::runs_in(&root))).collect();
+    match ranks {
+        Some(ranks) => among::carry_out(&trainings, &pictures, &noisy, ranks)?,
+        None => {
+            interrupt::listen();
+            work::carry_out(&trainings, &pictures, &noisy, threads)?;
+        }
+    }
+    // The first process has the folder, and writes the report.
+    let Some(folder) = folder else { return Ok(among::agreed(Ok(()), ranks)?) };
     if !trainings.iter().all(Training::is_done) {
         output::note(format_args!("stopped; nothing is lost: the same command resumes {}", root.display()));
         std::process::exit(interrupt::EXIT_CODE);
@@ -148,31 +178,53 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Part::Lifting => unreachable!("it has a report of its own"),
     };
     let sections = pool.install(|| parts.iter().map(section).collect::<proxlift::Result<Vec<_>>>())?;
-    let page = write_page(&material, &sections, seeds, threads)?;
+    let page = write_page(&material, &sections, seeds, at_a_time)?;
+    among::agreed(Ok(()), ranks)?;
     output::note(format_args!("took      {}", duration(start.elapsed().as_secs_f64())));
     output::line(page.display())
 }
 
+fn check_seeds(seeds: u64) -> proxlift::Result<()> {
+    if (1..=100).contains(&seeds) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("--seeds is {seeds}, but 1 to 100 make sense")))
+}
+
 /// The report on lifted training of any network: none of the paper's parts, so it stands alone.
-fn run_lifting(arguments: &Arguments) -> Result<()> {
-    let refused =
-        |flag: &str| Err(Error::invalid(format!("{flag} is not for --only lifting: leave it out")).into());
+fn run_lifting(arguments: &Arguments, ranks: Option<&Ranks>) -> Result<()> {
+    if let Arguments { measure_memory: Some(way), measure_depth: Some(depth), .. } = arguments {
+        return pool(Some(1))?.install(|| lifting::measure_memory(*way, *depth));
+    }
+    let asked = among::agreed(ask_lifting(arguments), ranks)?;
+    match ranks {
+        Some(ranks) => lifting::train_among(&asked, ranks),
+        None => lifting::run(&asked),
+    }
+}
+
+fn ask_lifting(arguments: &Arguments) -> proxlift::Result<lifting::Asked> {
+    check_seeds(arguments.seeds())?;
+    let refused = |flag: &str| Err(Error::invalid(format!("{flag} is not for --only lifting: leave it out")));
     match arguments {
-        Arguments { measure_memory: Some(way), measure_depth: Some(depth), .. } => {
-            pool(Some(1))?.install(|| lifting::measure_memory(*way, *depth))
-        }
         Arguments { only, .. } if only.len() > 1 => {
-            Err(Error::invalid("lifting has a report of its own: give --only lifting alone").into())
+            Err(Error::invalid("lifting has a report of its own: give --only lifting alone"))
         }
         Arguments { data: Some(_), .. } => refused("--data"),
         Arguments { test: Some(_), .. } => refused("--test"),
         Arguments { batch: Some(_), .. } => refused("--batch"),
-        Arguments { quick, tiny, seeds, digits, out, threads, .. } => lifting::run(&lifting::Asked {
+        Arguments { quick, tiny, seeds, digits, out, threads, .. } => Ok(lifting::Asked {
             digits: digits.clone(),
             out: out.clone(),
             threads: *threads,
             ..lifting::Asked::new(*quick, *tiny, *seeds)
         }),
+    }
+}
+
+impl Arguments {
+    fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(1)
     }
 }
 

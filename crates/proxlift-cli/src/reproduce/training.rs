@@ -84,12 +84,25 @@ impl Training {
         let [settings, data] = parts.map(|part| part.get(..8).unwrap_or(part));
         let folder = runs.join(format!("{}-{settings}-{data}", run.name));
         let fingerprint = format!("{}-{}", parts[0], parts[1]);
-        let finished = recall(&folder.join(HISTORY)).filter(|outcome: &Outcome| {
-            let is_whole = outcome.diverged.is_some() || folder.join(MODEL).is_file();
-            is_whole && outcome.fingerprint == fingerprint
+        let training = Self { run, fingerprint, folder, outcome: OnceLock::new() };
+        training.recall();
+        training
+    }
+
+    /// Takes over what was finished in its folder.
+    pub fn recall(&self) {
+        let finished = recall(&self.folder.join(HISTORY)).filter(|outcome: &Outcome| {
+            let is_whole = outcome.diverged.is_some() || self.folder.join(MODEL).is_file();
+            is_whole && outcome.fingerprint == self.fingerprint
         });
-        let outcome = finished.map_or_else(OnceLock::new, OnceLock::from);
-        Self { run, fingerprint, folder, outcome }
+        if let Some(outcome) = finished {
+            let _ = self.outcome.set(outcome);
+        }
+    }
+
+    /// Its folder, which is named after settings and pictures.
+    pub fn full_name(&self) -> String {
+        self.folder.display().to_string()
     }
 
     pub fn is_done(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Ctrl-C: once to stop after the epoch, twice to stop at once.
 
-use crate::output;
+use crate::{neighbours, output};
 use proxlift::storage;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -38,14 +38,22 @@ pub fn leave_at_once() {
     let _ = ctrlc::set_handler(|| leave());
 }
 
-/// Ends one of several processes at the first signal. They get one when another process was lost, or by whoever ends them.
-pub fn leave_as_a_team() {
-    let _ = ctrlc::set_handler(|| {
+/// Ends one of several processes at the first signal. They get one when another process was lost, or by whoever ends them;
+/// `go_on` says what to do then.
+pub fn leave_as_a_team(go_on: &'static str) {
+    let _ = ctrlc::set_handler(move || {
+        if neighbours::is_speaker() {
+            output::speak();
+        }
         output::complain(
             "error",
-            "a process was lost, or the training was ended from outside: resume the run with --resume, nothing is lost but the \
-             work since its last checkpoint",
+            &format!(
+                "a process was lost, or the job was ended from outside: {go_on}, nothing is lost but the work since the last \
+                 checkpoint"
+            ),
         );
+        // Still there while the others ask.
+        std::thread::sleep(ECHO);
         leave()
     });
 }

@@ -138,7 +138,7 @@ fn work(
     if ranks.size() == 1 {
         interrupt::listen();
     } else {
-        interrupt::leave_as_a_team();
+        interrupt::leave_as_a_team("resume the run with --resume");
     }
     let (stop_after, previous) = (arguments.stop_after, arguments.previous);
     let material = Material { data: &data, network, stop_after, previous, ranks };

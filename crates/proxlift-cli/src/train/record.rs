@@ -35,7 +35,8 @@ struct Facts {
 
 impl Record {
     /// Of the folders that the settings name; built-in pictures are always the same.
-    /// In a team, every process sums up its share of the files, and all must see the same.
+    /// In a team, all must see the same names and sizes; every process sums up its share of the files and, so that a copy that
+    /// differs is seen, that of the process before it.
     pub fn of(settings: &Settings, ranks: &Ranks) -> Result<Self> {
         let folders = [("data", &settings.data), ("noisy", &settings.noisy), ("test", &settings.test)];
         let folders = folders.into_iter().filter_map(|(flag, folder)| Some((flag, folder.as_ref()?)));
@@ -105,7 +106,8 @@ impl Files {
             );
             ranks.agree(if list == first { Ok(()) } else { Err(Error::file(folder, reason)) })?;
             let mut number = 0..;
-            paths.retain(|_| number.next().is_some_and(|i: usize| i % ranks.size() == ranks.rank()));
+            let is_ours = |i: usize| (0..2).any(|after| (i + after) % ranks.size() == ranks.rank());
+            paths.retain(|_| number.next().is_some_and(is_ours));
         }
         let own = paths.par_iter().map(facts).collect::<Result<BTreeMap<String, Facts>>>();
         let own = ranks.agree(own)?;
@@ -114,7 +116,14 @@ impl Files {
         let all = all.map(|text| serde_json::from_slice::<BTreeMap<String, Facts>>(&text));
         let all =
             all.collect::<serde_json::Result<Vec<_>>>().map_err(|e| Error::file(folder, e.to_string()))?;
-        let files: BTreeMap<String, Facts> = all.into_iter().flatten().collect();
+        let mut files: BTreeMap<String, Facts> = BTreeMap::new();
+        for (name, facts) in all.into_iter().flatten() {
+            if files.get(&name).is_some_and(|other| *other != facts) {
+                let reason = "two processes read different contents: give all machines the same pictures";
+                return ranks.agree(Err(Error::file(folder.join(name), reason)));
+            }
+            files.insert(name, facts);
+        }
         let mut all = crc32fast::Hasher::new();
         files.iter().for_each(|(name, facts)| all.update(format!("{name}\0{}\0", facts.crc32).as_bytes()));
         Ok(Self { count: files.len(), crc32: format!("{:08x}", all.finalize()), files })

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Pictures that are read side by side before it is asked whether there is memory for them.
-const CHUNK: usize = 64;
+/// Pictures of each thread that are read side by side before it is asked whether there is memory for them.
+const CHUNK: usize = 2;
 
 /// What a member tells the others of a picture: its number, and its size or why it cannot be read.
 type Told = (usize, std::result::Result<(usize, usize), String>);
@@ -34,7 +34,7 @@ impl Share {
         let mut share = Self::default();
         let (budget, mut bytes) = (memory::available().unwrap_or(u64::MAX) / 2, 0);
         let numbers: Vec<usize> = (ranks.rank()..paths.len()).step_by(ranks.size()).collect();
-        for numbers in numbers.chunks(CHUNK) {
+        for numbers in numbers.chunks(CHUNK * rayon::current_num_threads()) {
             let read = numbers.par_iter().map(|&i| (i, read_as(&paths[i], channels)));
             for (i, image) in read.collect::<Vec<_>>() {
                 let size = image.as_ref().map(|image| (image.height(), image.width()));

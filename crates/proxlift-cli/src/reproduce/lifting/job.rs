@@ -81,7 +81,7 @@ impl Job {
         fingerprint(&text)
     }
 
-    fn path(&self, runs: &Path, data: &str) -> PathBuf {
+    pub fn path(&self, runs: &Path, data: &str) -> PathBuf {
         runs.join(format!("{}-{}.json", self.name(), &self.fingerprint(data)[..8]))
     }
 

@@ -23,7 +23,7 @@ mod relatives;
 use super::folder::Folder;
 use crate::output::{self, Progress};
 use crate::train::announce::duration;
-use crate::workers::side_by_side;
+use crate::workers::{over_processes, side_by_side};
 use crate::{flags::pool, train::interrupt};
 use anyhow::Result;
 use digits::DigitSet;
@@ -31,6 +31,8 @@ use experiments::Size;
 use job::Job;
 use maud::Markup;
 pub use memory::{Way, measure as measure_memory};
+pub use parallel::over_processes as layers;
+use proxlift::team::Ranks;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -56,13 +58,46 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// The folder of the report.
+    fn root(&self) -> PathBuf {
+        let size = self.size.name;
+        let name = if size == "full" { "lifting".to_string() } else { format!("lifting-{size}") };
+        self.out.clone().unwrap_or(name.into())
+    }
+}
+
+/// The trainings alone, spread over processes: what is timed after them needs the machine for itself.
+pub fn train_among(asked: &Asked, ranks: &Ranks) -> Result<()> {
+    let size = &asked.size;
+    let data = ranks.agree(DigitSet::load(asked.digits.as_deref(), (size.samples, size.tests)))?;
+    let root = asked.root();
+    let _folder = super::among::open(&root, Some(ranks))?;
+    let (jobs, runs) = (experiments::jobs(size), Folder::runs_in(&root));
+    jobs.iter().for_each(|job| job.recall(&runs, &data));
+    // The longest first; what is done, the first process says.
+    let waiting: Vec<usize> = ranks.from_first(|| {
+        let mut waiting: Vec<usize> = (0..jobs.len()).filter(|&i| !jobs[i].is_done()).collect();
+        waiting.sort_by(|&a, &b| jobs[b].cost.total_cmp(&jobs[a].cost));
+        Ok(waiting)
+    })?;
+    let names: Vec<_> = waiting.iter().map(|&i| jobs[i].path(&runs, &data.fingerprint)).collect();
+    super::among::same_work(&format!("{names:?}"), ranks)?;
+    output::note(format_args!("digits    {}", data.described));
+    output::note(format_args!("to do     {} trainings by {} processes", waiting.len(), ranks.size()));
+    over_processes(&waiting, ranks, |&i| Ok(pool(Some(1))?.install(|| jobs[i].work(&runs, &data))?))?;
+    output::note(format_args!(
+        "the trainings are done; the same command of proxlift instead of proxlift-mpi measures the rest and writes the report"
+    ));
+    Ok(())
+}
+
 /// Trains what the report needs, and writes it; whatever was computed stays in the folder.
 pub fn run(asked: &Asked) -> Result<()> {
     let (size, start) = (&asked.size, Instant::now());
     let threads = pool(asked.threads)?.current_num_threads();
     let data = DigitSet::load(asked.digits.as_deref(), (size.samples, size.tests))?;
-    let name = if size.name == "full" { "lifting".to_string() } else { format!("lifting-{}", size.name) };
-    let root = asked.out.clone().unwrap_or(name.into());
+    let root = asked.root();
     let folder = Folder::open(&root)?;
     let jobs = experiments::jobs(size);
     jobs.iter().for_each(|job| job.recall(&folder.runs(), &data));

@@ -5,9 +5,11 @@ use crate::reproduce::lifting::pieces::pairs;
 use anyhow::Result;
 use proxlift::lifting::{Batch, LbFb, LbFbOptions, Network, Rows, Trainer};
 use proxlift::network::{self, Architecture};
+use proxlift::team::{Alone, Ranks};
 use proxlift::training::{Auxiliary, BlockOrder};
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The side of the pictures, filters of a layer, and samples of the training.
@@ -29,7 +31,7 @@ pub struct Setting {
     pub threads: usize,
 }
 
-/// Milliseconds of an iteration, on one thread and on all.
+/// Milliseconds of an iteration, on one thread and on all; or by one process and by all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub sweep: [f64; 2],
@@ -53,37 +55,62 @@ pub struct Courses {
     pub parallel: Vec<Moment>,
 }
 
+/// Who iterates: in which order, on which threads, alone or with others.
+type Variant<'a> = (BlockOrder, &'a ThreadPool, Arc<Ranks>);
+
+/// A process of its own.
+pub fn alone() -> Arc<Ranks> {
+    Arc::new(Ranks::new(Arc::new(Alone)))
+}
+
 impl Setting {
-    /// The least time of all visits, in turns: what else the machine does says little then, and the same of all.
+    /// Of both orders on one thread and on all.
     pub fn times(self, seconds: f64) -> Result<Times> {
         let pools = [pool(Some(1))?, pool(Some(self.threads))?];
-        let variants = ORDERS.iter().flat_map(|order| pools.iter().map(move |pool| (*order, pool)));
-        let mut runs = variants
-            .map(|(order, pool)| Ok((Run::new(self.depth, order, self.batch, 0)?, pool, f64::INFINITY)))
-            .collect::<Result<Vec<_>>>()?;
+        let variants = ORDERS.iter().flat_map(|order| pools.iter().map(move |pool| (*order, pool, alone())));
+        let ms = self.least(&variants.collect::<Vec<_>>(), seconds, &alone())?;
+        Ok(Times { sweep: [ms[0], ms[1]], parallel: [ms[2], ms[3]] })
+    }
+
+    /// Of the sweep by one process, and of all layers at once by one and by all, on as many threads each.
+    pub fn times_among(self, seconds: f64, ranks: &Arc<Ranks>) -> Result<Times> {
+        let [sweep, at_once] = ORDERS;
+        let pool = pool(Some(self.threads))?;
+        let variants = [(sweep, &pool, alone()), (at_once, &pool, alone()), (at_once, &pool, ranks.clone())];
+        let ms = self.least(&variants, seconds, ranks)?;
+        Ok(Times { sweep: [ms[0]; 2], parallel: [ms[1], ms[2]] })
+    }
+
+    /// The least time of all visits, in turns: what else the machine does says little then, and the same of all. What one
+    /// process does, the first of all does while the others wait.
+    fn least(self, variants: &[Variant<'_>], seconds: f64, ranks: &Arc<Ranks>) -> Result<Vec<f64>> {
+        let mut runs = Vec::new();
+        for (order, pool, team) in variants {
+            runs.push((Run::new(self.depth, *order, self.batch, 0, team)?, *pool, f64::INFINITY));
+        }
         let (samples, begin) = (Samples::new(self.batch, 0)?, Instant::now());
         let enough = Duration::from_secs_f64(seconds * runs.len() as f64);
         for visit in 0.. {
-            if visit >= LEAST_VISITS && begin.elapsed() > enough {
+            if ranks.from_first(|| Ok(visit >= LEAST_VISITS && begin.elapsed() > enough))? {
                 break;
             }
-            for (run, pool, least) in &mut runs {
+            for (run, pool, least) in runs.iter_mut().filter(|(run, ..)| run.is_ours(ranks)) {
                 *least = least.min(run.visit(pool, &samples, 0)?);
             }
         }
-        let ms = |i: usize| 1e3 * runs[i].2 / INNER as f64;
-        Ok(Times { sweep: [ms(0), ms(1)], parallel: [ms(2), ms(3)] })
+        Ok(runs.iter().map(|(_, _, least)| 1e3 * least / INNER as f64).collect())
     }
 
-    /// Both trainings from the same start, batch by batch in turns, each on all threads.
-    pub fn courses(self, rounds: usize, seed: u64) -> Result<Courses> {
+    /// Both trainings from the same start, batch by batch in turns, each on all threads, that of all layers at once by all
+    /// processes; for the first one.
+    pub fn courses(self, rounds: usize, seed: u64, ranks: &Arc<Ranks>) -> Result<Courses> {
         let pool = pool(Some(self.threads))?;
         let samples = Samples::new(SAMPLES, seed)?;
         let batches = (0..SAMPLES).step_by(self.batch).map(|first| samples.part(first, self.batch));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let mut runs = Vec::new();
-        for order in ORDERS {
-            let run = Run::new(self.depth, order, SAMPLES, seed)?;
+        for (order, team) in ORDERS.into_iter().zip([alone(), ranks.clone()]) {
+            let run = Run::new(self.depth, order, SAMPLES, seed, &team)?;
             let start = Moment { iterations: 0, seconds: 0.0, loss: run.loss(&samples) };
             runs.push((run, vec![start]));
         }
@@ -91,11 +118,14 @@ impl Setting {
         for round in 1..=rounds {
             for (i, batch) in batches.iter().enumerate() {
                 for ((run, _), seconds) in runs.iter_mut().zip(&mut seconds) {
-                    *seconds += run.visit(&pool, batch, i * self.batch)?;
+                    if run.is_ours(ranks) {
+                        *seconds += run.visit(&pool, batch, i * self.batch)?;
+                    }
                 }
             }
             let iterations = round * batches.len() * INNER;
             for ((run, course), &seconds) in runs.iter_mut().zip(&seconds) {
+                run.trainer.collect(&mut run.network);
                 course.push(Moment { iterations, seconds, loss: run.loss(&samples) });
             }
         }
@@ -125,21 +155,33 @@ impl Samples {
     }
 }
 
-/// A training.
+/// A training, by one process or by all of a team.
 struct Run {
     network: Network<f32>,
     trainer: LbFb<f32>,
+    members: usize,
 }
 
 impl Run {
-    fn new(depth: usize, order: BlockOrder, samples: usize, seed: u64) -> Result<Self> {
+    fn new(
+        depth: usize,
+        order: BlockOrder,
+        samples: usize,
+        seed: u64,
+        team: &Arc<Ranks>,
+    ) -> Result<Self> {
         let sizes = Architecture { depth, features: FEATURES, kernel: 3, channels: 1 };
         let denoiser = network::Network::<f32>::glorot(sizes, 0.1, seed)?.centered(seed);
         let network = Network::from_denoiser(&denoiser, SIDE, SIDE)?;
         let auxiliary = Auxiliary::Persistent;
         let options = LbFbOptions { mu: 0.1, auxiliary, order, inner: INNER, ..LbFbOptions::default() };
-        let trainer = LbFb::new(&network, options, samples)?;
-        Ok(Self { network, trainer })
+        let trainer = LbFb::new(&network, options, samples)?.among(team.clone())?;
+        Ok(Self { network, trainer, members: team.size() })
+    }
+
+    /// Whether this process has a part in it.
+    fn is_ours(&self, ranks: &Ranks) -> bool {
+        self.members > 1 || ranks.is_first()
     }
 
     /// Iterates on a batch that begins with this sample; how long it took.

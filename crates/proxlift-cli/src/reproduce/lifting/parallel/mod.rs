@@ -1,6 +1,7 @@
 //! Layers in parallel: whether it pays to move all of them at once.
 
 mod measure;
+pub mod over_processes;
 
 use super::compare::{Duel, Spread, Verdict};
 use super::experiments::Size;
@@ -12,7 +13,7 @@ use crate::html::table;
 use crate::reproduce::{folder::Folder, report::figure};
 use anyhow::Result;
 use maud::{Markup, html};
-use measure::{Courses, INNER, Moment, SAMPLES, Setting, Times};
+use measure::{Courses, INNER, Moment, SAMPLES, Setting, Times, alone};
 use serde::Serialize;
 
 /// Samples at once: too few to be shared between threads, or just enough.
@@ -50,7 +51,7 @@ pub fn all(folder: &Folder, size: &Size, threads: usize) -> Result<Option<Vec<Fo
             let mut seeds = Vec::new();
             for seed in 0..size.seeds {
                 let name = format!("{setting:?}, {} rounds, seed {seed}", size.parallel_rounds);
-                match courses.or_measure(&name, || setting.courses(size.parallel_rounds, seed))? {
+                match courses.or_measure(&name, || setting.courses(size.parallel_rounds, seed, &alone()))? {
                     Some(one) => seeds.push(one),
                     None => return Ok(None),
                 }
