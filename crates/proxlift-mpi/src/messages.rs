@@ -125,6 +125,16 @@ impl Team for Messages {
         if self.rank == 0 { self.serve(jobs, work) } else { self.ask(jobs, work) }
     }
 
+    fn rest(&self) {
+        let mut arrived = Some(self.in_turn(|world| world.immediate_barrier()));
+        while let Some(request) = arrived.take() {
+            arrived = request.test().err();
+            if arrived.is_some() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
     fn gather(&self, own: &[u8], all: &mut [u8], from: &[usize]) {
         if all.is_empty() {
             // All know that nobody has anything.

@@ -1,39 +1,19 @@
 //! What goes wrong on one of several machines: the whole job ends within seconds, with one sentence, and can be gone on with.
-//! To be run by `.ci/mpi`: it needs `mpirun`.
 #![allow(missing_docs)]
 
+mod common;
+
+use common::{PROGRAM, SECONDS, TINY, ended, mpirun, paint};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_proxlift-mpi");
-const TINY: &[&str] =
-    &["-q", "train", "--depth=3", "--features=4", "--count=20", "--patch=12", "--threads=1"];
-
-/// However loaded the machine is.
-const SECONDS: u64 = 30;
 
 /// The first process runs one program, the second another one.
 fn two(folder: &Path, first: &[&str], second: &[&str]) -> Command {
-    let mut command = Command::new("mpirun");
-    command.args(["-q", "--oversubscribe", "-n", "1"]).args(first).args([":", "-n", "1"]).args(second);
-    command.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = mpirun(folder);
+    command.args(["-n", "1"]).args(first).args([":", "-n", "1"]).args(second);
     command
-}
-
-fn ended(mut child: Child) -> (Output, String) {
-    let start = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > Duration::from_secs(SECONDS) {
-            child.kill().unwrap();
-            panic!("the job hangs");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output, said)
 }
 
 fn assert_one_sentence(said: &str, words: &str) {
@@ -43,8 +23,21 @@ fn assert_one_sentence(said: &str, words: &str) {
     );
 }
 
+/// The job is refused with one sentence, and leaves nothing.
+fn refuses(folder: &Path, first: &[&str], second: &[&str], words: &str) {
+    let (output, said) = ended(two(folder, first, second).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_one_sentence(&said, words);
+    assert!(!folder.join("run").exists());
+}
+
 fn with<'a>(program: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&[program], TINY, more].concat()
+}
+
+/// The same by a shell that has something to do first.
+fn by_shell(before: &str, flags: &[&str]) -> [String; 3] {
+    ["sh".into(), "-c".into(), format!("{before}; exec {}", flags.join(" "))]
 }
 
 #[test]
@@ -55,41 +48,24 @@ fn programs_that_differ_are_told() {
     bytes.push(0);
     fs::copy(PROGRAM, &other).unwrap();
     fs::write(&other, bytes).unwrap();
-    let (first, second) = (
-        with(PROGRAM, &["--out=run", "--epochs=1"]),
-        with(other.to_str().unwrap(), &["--out=run", "--epochs=1"]),
-    );
-    let (output, said) = ended(two(desk.path(), &first, &second).spawn().unwrap());
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_one_sentence(&said, "another program");
-    assert!(!desk.path().join("run").exists());
+    let more = ["--out=run", "--epochs=1"];
+    refuses(desk.path(), &with(PROGRAM, &more), &with(other.to_str().unwrap(), &more), "another program");
 }
 
 #[test]
 fn settings_and_pictures_that_differ_are_told() {
     let desk = tempfile::tempdir().unwrap();
-    for (folder, files) in [("a", 3), ("b", 2)] {
-        fs::create_dir(desk.path().join(folder)).unwrap();
-        for i in 0..files {
-            let image =
-                proxlift::dataset::synthetic::dead_leaves(1, i, 24, 24, proxlift::image::Channels::Grey);
-            let picture =
-                proxlift::image::io::Picture::new(image.unwrap(), proxlift::image::io::Depth::Eight);
-            proxlift::image::io::write(desk.path().join(format!("{folder}/{i}.png")), &picture).unwrap();
-        }
+    for (name, seed, count) in [("three", 1, 3), ("two", 1, 2), ("others", 2, 3)] {
+        paint(&desk.path().join(name), seed, count, 24);
     }
     for (one, other, words) in [
-        ("--data=a", "--data=b", "process 1 sees 2 files"),
+        ("--data=three", "--data=two", "process 1 sees 2 files"),
+        ("--data=three", "--data=others", "00.pgm: two processes read different contents"),
         ("--seed=1", "--seed=2", "process 1 has other settings"),
+        ("--epochs=1", "--rate=many", "--rate"),
     ] {
-        let (first, second) = (
-            with(PROGRAM, &["--out=run", "--epochs=1", one]),
-            with(PROGRAM, &["--out=run", "--epochs=1", other]),
-        );
-        let (output, said) = ended(two(desk.path(), &first, &second).spawn().unwrap());
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert_one_sentence(&said, words);
-        assert!(!desk.path().join("run").exists());
+        let flags = |own| with(PROGRAM, &["--out=run", own]);
+        refuses(desk.path(), &flags(one), &flags(other), words);
     }
 }
 
@@ -105,23 +81,67 @@ fn a_full_disk_ends_all_and_the_run_goes_on_from_its_checkpoint() {
     goes_on(desk.path(), "--epochs=6");
 }
 
+/// Files of 2 KB at most: the shell's limit is a disk that is full for one process and not for the other.
+#[test]
+fn a_disk_that_is_full_for_one_process_ends_all() {
+    let desk = tempfile::tempdir().unwrap();
+    let flags = with(PROGRAM, &["--out=run", "--epochs=6"]);
+    let limited = by_shell("ulimit -f 4", &flags);
+    let (output, said) =
+        ended(two(desk.path(), &limited.each_ref().map(String::as_str), &flags).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_one_sentence(&said, "run/");
+
+    // The second process writes where its pictures do not fit into memory.
+    paint(&desk.path().join("pictures"), 1, 24, 900);
+    let flags = with(PROGRAM, &["--out=other", "--epochs=1", "--data=pictures", "--memory=60M"]);
+    let limited = by_shell("ulimit -f 4", &flags);
+    let (output, said) =
+        ended(two(desk.path(), &flags, &limited.each_ref().map(String::as_str)).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_one_sentence(&said, "the pictures do not fit into memory, and there is no temporary file for them");
+    assert!(!desk.path().join("other").exists());
+}
+
 #[test]
 fn a_lost_process_ends_the_others_and_the_run_goes_on() {
+    for lost in [0, 1] {
+        let desk = tempfile::tempdir().unwrap();
+        let flags = with(PROGRAM, &["--out=run", "--epochs=400"]);
+        lose(desk.path(), &flags, lost, "run/checkpoint/latest.safetensors");
+        goes_on(desk.path(), "--epochs=400");
+    }
+}
+
+#[test]
+fn a_process_lost_in_a_sweep_ends_it_and_the_same_command_goes_on() {
     let desk = tempfile::tempdir().unwrap();
-    let flags = with(PROGRAM, &["--out=run", "--epochs=400"]);
-    let second = format!("echo $$ > pid; exec {}", flags.join(" "));
-    let child = two(desk.path(), &flags, &["sh", "-c", &second]).spawn().unwrap();
+    let grid = "[fixed]\ndepth = 3\nfeatures = 4\npatch = 12\ncount = 20\nepochs = 300\n[grid]\nseed = [1, 2, 3, 4]\n";
+    fs::write(desk.path().join("grid.toml"), grid).unwrap();
+    let flags = [PROGRAM, "-q", "sweep", "grid.toml", "--threads=1", "--out=sweep"];
+    lose(desk.path(), &flags, 1, "sweep/seed-2/checkpoint/latest.safetensors");
+    let output = two(desk.path(), &flags, &flags).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = fs::read_to_string(desk.path().join("sweep/sweep.csv")).unwrap();
+    assert_eq!(table.lines().count(), 5, "{table}");
+}
+
+/// Kills one of two processes when the file is there: the job ends with one sentence.
+fn lose(folder: &Path, flags: &[&str], lost: usize, file: &str) {
+    let shell = by_shell("echo $$ > pid", flags);
+    let shell: Vec<&str> = shell.iter().map(String::as_str).collect();
+    let (first, second) = if lost == 0 { (&shell[..], flags) } else { (flags, &shell[..]) };
+    let child = two(folder, first, second).spawn().unwrap();
     let start = Instant::now();
-    let has_begun = || fs::metadata(desk.path().join("run/checkpoint/latest.safetensors")).is_ok();
+    let has_begun = || fs::metadata(folder.join(file)).is_ok();
     while !has_begun() && start.elapsed() < Duration::from_secs(SECONDS) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let lost = fs::read_to_string(desk.path().join("pid")).unwrap();
-    assert!(Command::new("kill").args(["-9", lost.trim()]).status().unwrap().success());
+    let pid = fs::read_to_string(folder.join("pid")).unwrap();
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
     let (output, said) = ended(child);
     assert!(!output.status.success());
     assert_one_sentence(&said, "a process was lost");
-    goes_on(desk.path(), "--epochs=400");
 }
 
 /// One process goes on with the run, and has in the end what a run without a fault has.

@@ -59,6 +59,10 @@ impl Team for Thread {
         self.send(vec![own.to_vec(); self.size], all);
     }
 
+    fn rest(&self) {
+        self.board.0.wait();
+    }
+
     fn queue(&self, _: usize, _: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         unreachable!("nothing is queued here")
     }

@@ -145,6 +145,11 @@ impl Ranks {
         }
     }
 
+    /// Waits for all members: see [`Team::rest`](super::Team::rest).
+    pub fn rest(&self) {
+        self.team.rest();
+    }
+
     /// Spreads independent work over the team: see [`Team::queue`].
     pub fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         self.team.queue(jobs, work)

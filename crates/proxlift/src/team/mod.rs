@@ -34,6 +34,9 @@ pub trait Team: Send + Sync {
     /// Everybody's bytes, one member after the other, `from[r]` of member `r`, into `all`.
     fn gather(&self, own: &[u8], all: &mut [u8], from: &[usize]);
 
+    /// Waits until all members are here, and leaves the processor to them meanwhile.
+    fn rest(&self);
+
     /// Does `jobs` pieces of work that have nothing to do with each other; every member takes the next that is left. A member
     /// returns at its first error, whatever the others do.
     fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()>;
@@ -59,6 +62,8 @@ impl Team for Alone {
     fn gather(&self, own: &[u8], all: &mut [u8], _: &[usize]) {
         all.copy_from_slice(own);
     }
+
+    fn rest(&self) {}
 
     fn queue(&self, jobs: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         (0..jobs).try_for_each(work)

@@ -55,6 +55,9 @@ impl Ranks {
 
     /// Begins a batch whose samples have these homes, and returns the places in it of those that this member works on.
     pub fn spread(&self, homes: impl Iterator<Item = usize>) -> Vec<usize> {
+        if self.size() == 1 {
+            return (0..homes.count()).collect();
+        }
         let places = Places::new(homes.map(|home| home % self.size()).collect(), self.size());
         let own = places.of(self.rank()).collect();
         self.state().places = places;
