@@ -6,7 +6,7 @@ mod common;
 use common::{PROGRAM, SECONDS, TINY, ended, mpirun, paint};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// The first process runs one program, the second another one.
@@ -81,21 +81,22 @@ fn a_full_disk_ends_all_and_the_run_goes_on_from_its_checkpoint() {
     goes_on(desk.path(), "--epochs=6");
 }
 
-/// Files of 2 KB at most: the shell's limit is a disk that is full for one process and not for the other.
+/// A limit to the size of files is a disk that is full for one process and not for the other.
 #[test]
 fn a_disk_that_is_full_for_one_process_ends_all() {
     let desk = tempfile::tempdir().unwrap();
-    let flags = with(PROGRAM, &["--out=run", "--epochs=6"]);
-    let limited = by_shell("ulimit -f 4", &flags);
-    let (output, said) =
-        ended(two(desk.path(), &limited.each_ref().map(String::as_str), &flags).spawn().unwrap());
+    let flags = with(PROGRAM, &["--out=run", "--epochs=4000"]);
+    let (child, pid) = begun(desk.path(), &flags, 0, "run/checkpoint/latest.safetensors");
+    assert!(Command::new("prlimit").args(["--fsize=1024", "--pid", &pid]).status().unwrap().success());
+    let (output, said) = ended(child);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_one_sentence(&said, "run/");
+    assert!(said.contains("File too large"), "{said}");
 
-    // The second process writes where its pictures do not fit into memory.
+    // The second process writes where its pictures do not fit into memory: 39 MB of them to 20.
     paint(&desk.path().join("pictures"), 1, 24, 900);
     let flags = with(PROGRAM, &["--out=other", "--epochs=1", "--data=pictures", "--memory=60M"]);
-    let limited = by_shell("ulimit -f 4", &flags);
+    let limited = by_shell("ulimit -f 40960", &flags);
     let (output, said) =
         ended(two(desk.path(), &flags, &limited.each_ref().map(String::as_str)).spawn().unwrap());
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -126,19 +127,24 @@ fn a_process_lost_in_a_sweep_ends_it_and_the_same_command_goes_on() {
     assert_eq!(table.lines().count(), 5, "{table}");
 }
 
-/// Kills one of two processes when the file is there: the job ends with one sentence.
-fn lose(folder: &Path, flags: &[&str], lost: usize, file: &str) {
+/// Two processes that have come so far that the file is there, and the id of one of them.
+fn begun(folder: &Path, flags: &[&str], which: usize, file: &str) -> (Child, String) {
     let shell = by_shell("echo $$ > pid", flags);
     let shell: Vec<&str> = shell.iter().map(String::as_str).collect();
-    let (first, second) = if lost == 0 { (&shell[..], flags) } else { (flags, &shell[..]) };
+    let (first, second) = if which == 0 { (&shell[..], flags) } else { (flags, &shell[..]) };
     let child = two(folder, first, second).spawn().unwrap();
     let start = Instant::now();
     let has_begun = || fs::metadata(folder.join(file)).is_ok();
     while !has_begun() && start.elapsed() < Duration::from_secs(SECONDS) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let pid = fs::read_to_string(folder.join("pid")).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    (child, fs::read_to_string(folder.join("pid")).unwrap().trim().to_string())
+}
+
+/// Kills one of two processes when the file is there: the job ends with one sentence.
+fn lose(folder: &Path, flags: &[&str], lost: usize, file: &str) {
+    let (child, pid) = begun(folder, flags, lost, file);
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     let (output, said) = ended(child);
     assert!(!output.status.success());
     assert_one_sentence(&said, "a process was lost");

@@ -30,8 +30,10 @@ impl Data {
         let settings = config.settings.clone();
         let folder = settings.noisy.as_ref().or(settings.data.as_ref());
         let source = match (&settings.noisy, &settings.data) {
-            (Some(noisy), Some(partners)) => Source::Pairs(Pairs::from_folders(noisy, partners, channels)?),
-            (Some(noisy), None) => Source::Noisy(ImageSet::from_folder(noisy, channels)?),
+            (Some(noisy), Some(partners)) => {
+                Source::Pairs(Pairs::from_folders_among(noisy, partners, channels, ranks)?)
+            }
+            (Some(noisy), None) => Source::Noisy(ImageSet::from_folder_in_memory(noisy, channels, ranks)?),
             (None, Some(folder)) => Source::Clean(ImageSet::from_folder_among(folder, channels, ranks)?),
             (None, None) => Source::BuiltIn,
         };

@@ -2,7 +2,7 @@
 
 use super::{ImageSet, images_below};
 use crate::image::{Channels, io::Format};
-use crate::{Error, Result};
+use crate::{Error, Result, team::Ranks};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,29 @@ impl Pairs {
         partners: impl AsRef<Path>,
         channels: Channels,
     ) -> Result<Self> {
+        Self::from_folders_among(noisy, partners, channels, Ranks::alone())
+    }
+
+    /// The same for a team, every member of which reads its share and keeps it in memory.
+    ///
+    /// # Errors
+    /// As [`Pairs::from_folders`].
+    pub fn from_folders_among(
+        noisy: impl AsRef<Path>,
+        partners: impl AsRef<Path>,
+        channels: Channels,
+        ranks: &Ranks,
+    ) -> Result<Self> {
         let (noisy, partners) = (noisy.as_ref(), partners.as_ref());
+        let [one, other] = ranks.agree(Self::names(noisy, partners))?;
+        Self::new(
+            ImageSet::of_files_among(noisy, &one, channels, ranks)?,
+            ImageSet::of_files_among(partners, &other, channels, ranks)?,
+        )
+    }
+
+    /// The files of all pairs, by name, so that partners come in the same order whatever their extensions.
+    fn names(noisy: &Path, partners: &Path) -> Result<[Vec<PathBuf>; 2]> {
         let names = [by_name(noisy)?, by_name(partners)?];
         for (here, there, folder) in [(0, 1, partners), (1, 0, noisy)] {
             let alone: Vec<&PathBuf> = names[here]
@@ -40,10 +62,7 @@ impl Pairs {
                 return Err(Error::file(path, reason));
             }
         }
-        // By name, so that partners come in the same order whatever their extensions.
-        let [noisy, partners] =
-            names.map(|names| ImageSet::of_files(names.into_values().collect(), channels));
-        Self::new(noisy?, partners?)
+        Ok(names.map(|names| names.into_values().collect()))
     }
 
     /// The pictures of two sets in their order.
@@ -70,6 +89,11 @@ impl Pairs {
             }
         }
         Ok(())
+    }
+
+    /// Reads what is elsewhere: all pictures are in memory.
+    pub(crate) fn whole(self) -> Result<Self> {
+        Ok(Self { noisy: self.noisy.whole()?, partners: self.partners.whole()? })
     }
 
     /// Every `every`-th pair for validation: `(rest, held out)`.

@@ -196,21 +196,24 @@ impl Patches {
         if ranks.size() == 1 || !self.set.is_shared() {
             return self.fill(own, visit, x, z);
         }
-        let values = self.values();
+        let (values, sets) = (self.values(), [Some(&self.set), self.noisy.as_ref()]);
+        let sets: Vec<_> = sets.into_iter().flatten().collect();
         let give = |place: usize, to: &mut Vec<f32>| {
-            let start = to.len();
-            to.resize(start + values, 0.0);
-            self.cut(&self.set, indices[place], visit.place, &mut to[start..]);
+            for set in &sets {
+                let start = to.len();
+                to.resize(start + values, 0.0);
+                self.cut(set, indices[place], visit.place, &mut to[start..]);
+            }
         };
-        ranks.to_places(
-            values,
-            indices.len(),
-            |_| true,
-            give,
-            |local, patch| {
-                x[local * values..][..values].copy_from_slice(patch);
-            },
-        );
+        let take = |local: usize, patch: &[f32]| {
+            let (clean, noisy) = patch.split_at(values);
+            x[local * values..][..values].copy_from_slice(clean);
+            z[local * values..][..noisy.len()].copy_from_slice(noisy);
+        };
+        ranks.to_places(sets.len() * values, indices.len(), |_| true, give, take);
+        if self.noisy.is_some() {
+            return;
+        }
         let patches = x.par_chunks_exact_mut(values).zip(z.par_chunks_exact_mut(values)).zip(own);
         patches.for_each(|((x, z), &i)| self.add_noise(i, visit, x, z));
     }

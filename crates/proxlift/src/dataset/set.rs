@@ -135,7 +135,7 @@ impl ImageSet {
 
     /// The same set with other images in the place of each.
     pub(crate) fn with_images(&self, images: Vec<Image>) -> Self {
-        Self { images, names: self.names.clone(), ..Self::empty(self.channels) }
+        Self { images, names: self.names.clone(), slots: self.slots.clone(), ..Self::empty(self.channels) }
     }
 
     /// `count` procedural images of `size` x `size` pixels to train on: see [`synthetic::dead_leaves`].

@@ -8,7 +8,7 @@ use super::folder::images_below;
 use super::set::read_as;
 use super::spool::{Slot, Spool};
 use crate::image::{Channels, Image};
-use crate::{Result, memory, team::Ranks};
+use crate::{Error, Result, memory, team::Ranks};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +18,17 @@ const CHUNK: usize = 2;
 
 /// What a member tells the others of a picture: its number, and its size or why it cannot be read.
 type Told = (usize, std::result::Result<(usize, usize), String>);
+
+/// What becomes of the pictures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// They stay as they are, in memory or in a file; one that cannot be read is skipped.
+    Kept,
+    /// They are changed, and stay in memory; one that cannot be read is skipped.
+    Changed,
+    /// The same, and all must be readable.
+    AllChanged,
+}
 
 /// What a member has read.
 #[derive(Default)]
@@ -30,9 +41,10 @@ struct Share {
 }
 
 impl Share {
-    fn read(paths: &[PathBuf], channels: Channels, ranks: &Ranks) -> Result<Self> {
+    fn read(paths: &[PathBuf], channels: Channels, ranks: &Ranks, kind: Kind) -> Result<Self> {
         let mut share = Self::default();
-        let (budget, mut bytes) = (memory::available().unwrap_or(u64::MAX) / 2, 0);
+        let budget = if kind == Kind::Kept { memory::available().unwrap_or(u64::MAX) / 2 } else { u64::MAX };
+        let mut bytes = 0;
         let numbers: Vec<usize> = (ranks.rank()..paths.len()).step_by(ranks.size()).collect();
         for numbers in numbers.chunks(CHUNK * rayon::current_num_threads()) {
             let read = numbers.par_iter().map(|&i| (i, read_as(&paths[i], channels)));
@@ -70,9 +82,38 @@ impl ImageSet {
     /// [`ImageSet::from_folder`] for a team, all of whose members see the same files: every one reads its share of them, and
     /// keeps it in memory, or in a temporary file if it takes more than half of the memory that there is.
     pub fn from_folder_among(folder: impl AsRef<Path>, channels: Channels, ranks: &Ranks) -> Result<Self> {
-        let folder = folder.as_ref();
-        let paths = ranks.agree(images_below(folder))?;
-        let share = ranks.agree(Share::read(&paths, channels, ranks))?;
+        let paths = ranks.agree(images_below(folder.as_ref()))?;
+        Self::among(folder.as_ref(), &paths, channels, ranks, Kind::Kept)
+    }
+
+    /// The same for pictures that are to be changed: all of the share is in memory.
+    pub fn from_folder_in_memory(
+        folder: impl AsRef<Path>,
+        channels: Channels,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        let paths = ranks.agree(images_below(folder.as_ref()))?;
+        Self::among(folder.as_ref(), &paths, channels, ranks, Kind::Changed)
+    }
+
+    /// The same for these files of the folder; one that cannot be read is an error.
+    pub(super) fn of_files_among(
+        folder: &Path,
+        paths: &[PathBuf],
+        channels: Channels,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        Self::among(folder, paths, channels, ranks, Kind::AllChanged)
+    }
+
+    fn among(
+        folder: &Path,
+        paths: &[PathBuf],
+        channels: Channels,
+        ranks: &Ranks,
+        kind: Kind,
+    ) -> Result<Self> {
+        let share = ranks.agree(Share::read(paths, channels, ranks, kind))?;
         let told = serde_json::to_vec(&share.told).map_err(|e| invalid!("sizes cannot be told: {e}"));
         let all = ranks.bytes_of_all(&ranks.agree(told)?);
         let mut told: Vec<Told> = all
@@ -92,6 +133,7 @@ impl ImageSet {
                     let image = image.unwrap_or_else(|| Image::hollow(channels, height, width));
                     set.push(image, paths[i].clone(), Slot { home, start });
                 }
+                Err(error) if kind == Kind::AllChanged => return ranks.agree(Err(Error::Invalid(error))),
                 Err(error) => set.skip(paths[i].clone(), error),
             }
         }

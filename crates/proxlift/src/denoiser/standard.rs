@@ -3,7 +3,7 @@
 use super::noise::{Noise, sample};
 use super::stabiliser::{Counts, Stabiliser};
 use crate::Result;
-use crate::dataset::Pairs;
+use crate::dataset::{ImageSet, Pairs};
 use crate::image::Image;
 use crate::noise::{NoiseModel, white_level};
 use rayon::prelude::*;
@@ -62,12 +62,31 @@ impl Standard {
         let images = pairs.noisy.images().par_iter().zip(pairs.partners.images());
         let images: Result<Vec<(Image, Image)>> = images
             .map(|(noisy, partner)| {
+                if noisy.data().is_empty() {
+                    // Another member of the team has it.
+                    return Ok((noisy.clone(), partner.clone()));
+                }
                 let standard = Self::of(noisy, sigma)?;
                 Ok((standard.noisy(noisy.clone()), standard.partner(partner.clone())))
             })
             .collect();
         let (noisy, partners): (Vec<_>, Vec<_>) = images?.into_iter().unzip();
         Ok(Pairs { noisy: pairs.noisy.with_images(noisy), partners: pairs.partners.with_images(partners) })
+    }
+
+    /// All noisy pictures of a set, in the same way.
+    ///
+    /// # Errors
+    /// As [`Standard::of`].
+    pub fn all(set: &ImageSet, sigma: f64) -> Result<ImageSet> {
+        let images = set.images().par_iter().map(|noisy| {
+            if noisy.data().is_empty() {
+                return Ok(noisy.clone());
+            }
+            let standard = Self::of(noisy, sigma)?.noisy(noisy.clone());
+            standard.check_finite().map(|()| standard)
+        });
+        Ok(set.with_images(images.collect::<Result<_>>()?))
     }
 
     fn scaled(&self, mut image: Image) -> Image {

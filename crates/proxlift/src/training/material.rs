@@ -3,9 +3,8 @@
 use super::{Config, Validation};
 use crate::dataset::{ImageSet, Pairs, PatchNoise, Patches};
 use crate::denoiser::Standard;
-use crate::image::{Channels, Image};
+use crate::image::Channels;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Built-in pictures to train on.
@@ -68,6 +67,7 @@ impl Config {
             }
             Source::Pairs(pairs) => {
                 let (train, held) = hold_out(pairs, |pairs| pairs.noisy.len(), Pairs::hold_out)?;
+                let held = held.whole()?;
                 Material {
                     patches: self.patches_of_pairs(&train)?,
                     validation: Validation::pairs(&held),
@@ -77,7 +77,7 @@ impl Config {
                     bytes: 2 * bytes(&train.noisy),
                 }
             }
-            Source::Noisy(set) => self.noisy(&set)?,
+            Source::Noisy(set) => self.noisy(set)?,
         };
         self.settings.count = Some(material.patches.len());
         Ok(material)
@@ -105,11 +105,9 @@ impl Config {
         Ok(Material { patches, validation, pictures, held_out, painted: None, bytes })
     }
 
-    fn noisy(&self, set: &ImageSet) -> Result<Material> {
-        let images = set.images().par_iter();
-        let images = images.map(|noisy| Ok(Standard::of(noisy, self.sigma)?.noisy(noisy.clone())));
-        let set = ImageSet::from_images(images.collect::<Result<Vec<Image>>>()?, set.channels())?;
+    fn noisy(&self, set: ImageSet) -> Result<Material> {
         let (train, held) = hold_out(set, ImageSet::len, ImageSet::hold_out)?;
+        let (train, held) = (Standard::all(&train, self.sigma)?, Standard::all(&held.whole()?, self.sigma)?);
         let sides = held.images().iter().map(|image| image.height().min(image.width()));
         let side = sides.min().unwrap_or(CROP).min(CROP);
         let (pictures, held_out, bytes) = (train.len(), held.len(), bytes(&train));
