@@ -184,7 +184,8 @@ pub fn run(arguments: &Arguments, ranks: &Arc<Ranks>) -> anyhow::Result<()> {
     }
     let [short, long] = MESSAGES.map(|bytes| measure_message(bytes, ranks));
     if ranks.is_first() {
-        let (input, (norms, weights)) = pools[0].install(|| Ok::<_, Error>((measure_input()?, measure_norms()?)))?;
+        let (input, (norms, weights)) =
+            pools[0].install(|| Ok::<_, Error>((measure_input()?, measure_norms()?)))?;
         let slope = (strong[2].one - strong[0].one) / (STRONG[2] - STRONG[0]) as f64;
         let model = Model {
             work: slope - input,

@@ -5,7 +5,8 @@
 
 use crate::reproduce::{self, layers};
 use crate::{
-    BAD_INPUT, Common, end, neighbours, output, prepare_faults, refuse_flags, scaling, sentence_of, sweep, train,
+    BAD_INPUT, Common, end, neighbours, output, prepare_faults, refuse_flags, scaling, sentence_of, sweep,
+    train,
 };
 use clap::{Parser, Subcommand};
 use proxlift::team::{Ending, Ranks};

@@ -106,6 +106,7 @@ fn a_reproduction_is_spread_and_comes_to_the_same_report() {
     assert_eq!(losses("one"), losses("two"));
     let (_, said) = succeeds(many(desk.path(), 2, &["reproduce", "--tiny", "--out=two"]));
     assert!(said.contains("20 of 20 runs are done already"), "{said}");
-    let (_, said) = succeeds(many(desk.path(), 2, &["reproduce", "--tiny", "--only=lifting", "--out=lifting"]));
+    let (_, said) =
+        succeeds(many(desk.path(), 2, &["reproduce", "--tiny", "--only=lifting", "--out=lifting"]));
     assert!(said.contains("the trainings are done"), "{said}");
 }

@@ -100,7 +100,10 @@ fn a_disk_that_is_full_for_one_process_ends_all() {
     let (output, said) =
         ended(two(desk.path(), &flags, &limited.each_ref().map(String::as_str)).spawn().unwrap());
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_one_sentence(&said, "the pictures do not fit into memory, and there is no temporary file for them");
+    assert_one_sentence(
+        &said,
+        "the pictures do not fit into memory, and there is no temporary file for them",
+    );
     assert!(!desk.path().join("other").exists());
 }
 

@@ -186,9 +186,8 @@ fn pictures_are_read_by_shares() {
 fn layers_are_spread_over_any_team_to_the_same_bits() {
     let sizes = Architecture { depth: 6, features: 4, kernel: 3, channels: 1 };
     let denoiser = network::Network::<f32>::glorot(sizes, 0.1, 1).unwrap();
-    let random = |len: usize, seed| -> Vec<f32> {
-        random_field::<f64>(len, seed).iter().map(|v| *v as f32).collect()
-    };
+    let random =
+        |len: usize, seed| -> Vec<f32> { random_field::<f64>(len, seed).iter().map(|v| *v as f32).collect() };
     let rows = |seed| Rows::new(80, random(240, seed)).unwrap();
     let (z, x) = (rows(1), rows(2));
     let chain = || lifting::Network::from_denoiser(&denoiser, 10, 8).unwrap();

@@ -17,7 +17,8 @@ fn pictures_stream_from_a_file_where_they_do_not_fit() {
         let image = dead_leaves(1, i, 600, 500, Channels::Grey).unwrap();
         io::write(folder.path().join(format!("{i:02}.pgm")), &Picture::new(image, Depth::Eight)).unwrap();
     }
-    let config = Config::resolve(&Settings { patch: Some(12), count: Some(40), ..Settings::default() }).unwrap();
+    let config =
+        Config::resolve(&Settings { patch: Some(12), count: Some(40), ..Settings::default() }).unwrap();
     let patches = |set: ImageSet| {
         let patches = config.patches(Arc::new(set)).unwrap();
         let mut x = vec![0.0; patches.len() * patches.values()];

@@ -133,7 +133,8 @@ impl<T: Real> LbFb<T> {
         let energy = |lifted: &Lifted<'_, T>, network: &Network<T>| {
             share.of_layers(lifted.energy_of(network, mu, share.own())).iter().sum()
         };
-        let output = share.own().map(|k| if k == depth { lifted.block(network, k, 1.0).iter().sum() } else { 0.0 });
+        let output =
+            share.own().map(|k| if k == depth { lifted.block(network, k, 1.0).iter().sum() } else { 0.0 });
         let loss = share.of_layers(output.collect())[depth] / samples as f64;
         let known = share.known();
         if self.kept.recall(lifted.pass.u[known.clone()].iter_mut(), indices, samples)? {

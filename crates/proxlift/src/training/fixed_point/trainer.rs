@@ -181,7 +181,11 @@ impl Trainer for FixedPointTrainer {
         }
         self.norms.follow(&mut self.single);
         self.spread(network);
-        Ok(Report { loss: ranks.of_samples(found.loss, 1).iter().sum(), steps: (rate, rate), ..Report::default() })
+        Ok(Report {
+            loss: ranks.of_samples(found.loss, 1).iter().sum(),
+            steps: (rate, rate),
+            ..Report::default()
+        })
     }
 
     fn save(&self, state: &mut Snapshot) {

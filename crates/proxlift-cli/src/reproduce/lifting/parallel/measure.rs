@@ -163,13 +163,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(
-        depth: usize,
-        order: BlockOrder,
-        samples: usize,
-        seed: u64,
-        team: &Arc<Ranks>,
-    ) -> Result<Self> {
+    fn new(depth: usize, order: BlockOrder, samples: usize, seed: u64, team: &Arc<Ranks>) -> Result<Self> {
         let sizes = Architecture { depth, features: FEATURES, kernel: 3, channels: 1 };
         let denoiser = network::Network::<f32>::glorot(sizes, 0.1, seed)?.centered(seed);
         let network = Network::from_denoiser(&denoiser, SIDE, SIDE)?;

@@ -76,7 +76,9 @@ fn tell(found: &[Found], processes: usize, seeds: u64) -> Result<()> {
         "{processes} processes, {threads} threads each; {SAMPLES} pictures of 24 x 24 pixels, {INNER} iterations on a batch, \
          {seeds} seeds"
     ))?;
-    output::line("\nmilliseconds of an iteration: the sweep by one process, all layers at once by one and by all")?;
+    output::line(
+        "\nmilliseconds of an iteration: the sweep by one process, all layers at once by one and by all",
+    )?;
     output::line(format_args!(
         "{:>6} {:>6} {:>8} {:>8} {:>8} {:>17} {:>15}",
         "layers", "batch", "sweep", "one", "all", "times one process", "times the sweep"
@@ -91,7 +93,9 @@ fn tell(found: &[Found], processes: usize, seeds: u64) -> Result<()> {
             sweep / all
         ))?;
     }
-    output::line("\nloss of the network, means over the seeds, and how many times sooner than the sweep all at once is there")?;
+    output::line(
+        "\nloss of the network, means over the seeds, and how many times sooner than the sweep all at once is there",
+    )?;
     output::line(format_args!(
         "{:>6} {:>6} {:>8} {:>10} {:>8} {:>8}  to equal loss",
         "layers", "batch", "start", "iterations", "sweep", "at once"
