@@ -51,11 +51,11 @@ fn noisy_pictures_and_pairs_are_trained_to_the_same_bits() {
 fn layers_over_processes_come_to_the_same_losses() {
     let desk = tempfile::tempdir().unwrap();
     let measured = |processes: usize| -> Vec<Value> {
-        let flags = ["-q", "layers", "--depths=4,5", "--rounds=1", "--seeds=1", "--seconds=0", "--json"];
+        let flags = ["-q", "layers", "--depths=4", "--rounds=1", "--seeds=1", "--seconds=0", "--json"];
         serde_json::from_str(&succeeds(many(desk.path(), processes, &flags)).0).unwrap()
     };
     let (one, three) = (measured(1), measured(3));
-    assert_eq!((one.len(), three.len()), (4, 4));
+    assert_eq!((one.len(), three.len()), (2, 2));
     for (one, three) in one.iter().zip(&three) {
         let losses = &one["after_equal_iterations"];
         assert_eq!(losses, &three["after_equal_iterations"]);
@@ -94,7 +94,7 @@ fn a_reproduction_is_spread_and_comes_to_the_same_report() {
         let read = |run: &Path| -> Value {
             let text = fs::read_to_string(run.join("history.json")).unwrap();
             let found: Value = serde_json::from_str(&text).unwrap();
-            found["epochs"].as_array().unwrap().iter().map(|epoch| epoch["loss"].clone()).collect()
+            found["value"]["epochs"].as_array().unwrap().iter().map(|epoch| epoch["loss"].clone()).collect()
         };
         runs.iter().map(|run| read(run)).collect()
     };
