@@ -72,8 +72,9 @@ pub fn run(arguments: &Arguments, ranks: &Arc<Ranks>) -> Result<()> {
 
 fn tell(found: &[Found], processes: usize, seeds: u64) -> Result<()> {
     let threads = found.first().map_or(1, |one| one.threads);
+    let threads = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
     output::line(format_args!(
-        "{processes} processes, {threads} threads each; {SAMPLES} pictures of 24 x 24 pixels, {INNER} iterations on a batch, \
+        "{processes} processes of {threads}; {SAMPLES} pictures of 24 x 24 pixels, {INNER} iterations on a batch, \
          {seeds} seeds"
     ))?;
     output::line(
