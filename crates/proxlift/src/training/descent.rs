@@ -73,7 +73,7 @@ impl std::fmt::Display for Mu {
 
 /// Batches after which the norms of the operators, and with them the steps of the layers, follow the filters: in fewer these
 /// hardly move, and an iteration for every norm takes as long as a sample.
-const FOLLOWED_EVERY: u64 = 4;
+pub const FOLLOWED_EVERY: u64 = 4;
 
 /// Gradients of a rule, averaged over the batch, and steps of an optimiser.
 pub struct GradientDescent {
