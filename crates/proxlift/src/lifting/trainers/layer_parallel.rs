@@ -18,6 +18,7 @@
 //! no such bound.
 
 use crate::Real;
+use crate::lifting::blocks::ThetaSearch;
 use crate::lifting::{Lifted, Network};
 use crate::training::backtracking::Backtracking;
 use rayon::prelude::*;
@@ -27,7 +28,7 @@ pub(super) fn iterate<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
     mu: f64,
-    (beta, gamma): (&mut [Backtracking], &mut [Backtracking]),
+    (beta, gamma): (&mut [ThetaSearch<T>], &mut [Backtracking]),
 ) -> usize {
     let refused = parameters(lifted, network, mu, beta);
     refused + [0, 1].map(|parity| auxiliary(lifted, network, mu, gamma, parity)).iter().sum::<usize>()
@@ -38,7 +39,7 @@ fn parameters<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
     mu: f64,
-    beta: &mut [Backtracking],
+    beta: &mut [ThetaSearch<T>],
 ) -> usize {
     // Taken out, so that each thread may change its own.
     let mut v = std::mem::take(&mut lifted.pass.v);
