@@ -53,14 +53,16 @@ fn the_energy_never_rises_in_whole_runs_with_persistent_u() {
     let all: Vec<usize> = (0..SAMPLES).collect();
     for loss in [Loss::Squared, Loss::Logistic, Loss::Softmax] {
         for activation in activations() {
-            for (order, penalty) in [
-                (BlockOrder::Sweep, Penalty::Bregman),
-                (BlockOrder::Simultaneous, Penalty::Bregman),
-                (BlockOrder::Sweep, Penalty::Quadratic),
+            for (order, penalty, metric) in [
+                (BlockOrder::Sweep, Penalty::Bregman, Metric::Euclidean),
+                (BlockOrder::Simultaneous, Penalty::Bregman, Metric::Euclidean),
+                (BlockOrder::Sweep, Penalty::Quadratic, Metric::Euclidean),
+                (BlockOrder::Sweep, Penalty::Bregman, Metric::Diagonal),
+                (BlockOrder::Simultaneous, Penalty::Bregman, Metric::Diagonal),
             ] {
                 let mut network = classifier(loss, activation);
                 let auxiliary = Auxiliary::Persistent;
-                let options = LbFbOptions { auxiliary, order, penalty, ..LbFbOptions::default() };
+                let options = LbFbOptions { auxiliary, order, penalty, metric, ..LbFbOptions::default() };
                 let mut trainer = LbFb::new(&network, options, SAMPLES).unwrap();
                 let mut energies = Vec::new();
                 for _ in 0..40 {
@@ -225,6 +227,26 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
+fn the_diagonal_metric_learns_from_inputs_of_different_scales() {
+    let (mut z, labels) = points::<f64>();
+    z.data_mut().chunks_exact_mut(2).for_each(|point| point[0] *= 100.0);
+    let x = one_hot(&labels, 3).unwrap();
+    let all: Vec<usize> = (0..SAMPLES).collect();
+    let loss_after = |metric| {
+        let mut network = classifier(Loss::Softmax, activations()[0]);
+        let mut trainer = LbFb::new(&network, LbFbOptions { metric, ..LbFbOptions::default() }, SAMPLES)?;
+        let batch = Batch { z: &z, x: &x, indices: &all };
+        let losses = (0..200).map(|_| Ok(trainer.step(&mut network, batch, 0.0)?.loss));
+        Ok(losses.collect::<proxlift::Result<Vec<f64>>>()?[199])
+    };
+    let (euclidean, diagonal) =
+        (loss_after(Metric::Euclidean).unwrap(), loss_after(Metric::Diagonal).unwrap());
+    assert!(diagonal < 0.8 * euclidean, "{diagonal} and {euclidean}");
+    let refused: proxlift::Result<f64> = loss_after(Metric::Kronecker);
+    assert!(refused.unwrap_err().to_string().contains("choose the Euclidean or the diagonal one"));
+}
+
+#[test]
 fn samples_outside_the_set_are_refused_where_something_is_kept_of_each() {
     let (z, x) = (Rows::new(2, vec![0.1_f32; 4]).unwrap(), Rows::new(3, vec![0.0; 6]).unwrap());
     let said = |auxiliary, indices: &[usize]| {
@@ -295,7 +317,8 @@ fn layers_in_parallel_give_the_same_bits_and_never_raise_the_energy() {
             pool.install(|| {
                 let mut network = network();
                 let (auxiliary, order) = (Auxiliary::Persistent, BlockOrder::Simultaneous);
-                let options = LbFbOptions { auxiliary, order, inner: 3, ..LbFbOptions::default() };
+                let metric = Metric::Diagonal;
+                let options = LbFbOptions { auxiliary, order, metric, inner: 3, ..LbFbOptions::default() };
                 let mut trainer = LbFb::new(&network, options, 2).unwrap();
                 let mut energies = Vec::new();
                 for _ in 0..5 {

@@ -2,7 +2,7 @@
 
 use super::{Duration, Instant};
 use crate::output;
-use proxlift::engine::cpu::{dense::products_seconds, peak::fma_peak_gflops};
+use proxlift::engine::cpu::peak::fma_peak_gflops;
 use proxlift::engine::{Cpu, Engine};
 use proxlift::laws::random_field;
 use proxlift::lifting::{
@@ -82,11 +82,10 @@ pub fn measure(budget: Duration, json: bool) -> anyhow::Result<()> {
     ];
     let mut networks: Vec<Network<f32>> = trainers.iter().map(|_| network()).collect();
     let mut times: Vec<(Vec<f64>, Vec<f64>)> = trainers.iter().map(|_| Default::default()).collect();
-    let (mut batch, mut peak, mut products) = (Rows::zeros(BATCH, WIDTHS[0]), 0f64, f64::INFINITY);
+    let (mut batch, mut peak) = (Rows::zeros(BATCH, WIDTHS[0]), 0f64);
     let (begin, mut epoch) = (Instant::now(), 0);
     while epoch < 2 || begin.elapsed() < budget * trainers.len() as u32 {
         peak = peak.max(fma_peak_gflops(2));
-        products = products.min(products_seconds(&WIDTHS, BATCH, 5));
         let order = shuffled(epoch);
         for (((_, trainer), network), (steps, epochs)) in
             trainers.iter_mut().zip(&mut networks).zip(&mut times)
@@ -118,7 +117,7 @@ pub fn measure(budget: Duration, json: bool) -> anyhow::Result<()> {
             }
         })
         .collect();
-    report(&figures, peak, products, json)
+    report(&figures, peak, json)
 }
 
 /// Operations of a step: forward, adjoint but for the first layer, and gradients.
@@ -128,7 +127,7 @@ fn flops() -> f64 {
         as f64
 }
 
-fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::Result<()> {
+fn report(figures: &[Figure], peak: f64, json: bool) -> anyhow::Result<()> {
     let (engine, flops) = (Cpu::new().name(), flops());
     if json {
         return output::json(&serde_json::json!({
@@ -136,18 +135,15 @@ fn report(figures: &[Figure], peak: f64, products: f64, json: bool) -> anyhow::R
             "threads": rayon::current_num_threads(),
             "fma_peak_gflops": peak,
             "flops": flops,
-            "products_seconds": products,
             "epoch_samples": SAMPLES,
             "figures": figures,
         }));
     }
     output::line(format_args!(
         "{engine}, multiply-add peak {peak:.0} GFLOP/s\n\
-         autoencoder 784-256-64-256-784, batch {BATCH}: {:.0} million operations a step, which take {:.2} ms at peak;\n\
-         its products alone take {:.2} ms\n",
+         autoencoder 784-256-64-256-784, batch {BATCH}: {:.0} million operations a step, which take {:.2} ms at peak\n",
         flops / 1e6,
-        flops / peak / 1e6,
-        1e3 * products
+        flops / peak / 1e6
     ))?;
     let head = "operation";
     output::line(format_args!("{head:<26} GFLOP/s  of peak      step    median  epoch of {SAMPLES}"))?;

@@ -6,20 +6,38 @@
 //! w+ = prox_{gamma psi}(w - gamma g)    with    f(w+) <= f(w) + <w+ - w, g> + 1/(2 gamma) ||w+ - w||^2
 //! ```
 //!
-//! The parameters of a layer are one block, and in `u` each sample is a block with a step of its own.
+//! The parameters of a layer are one block, whose step may be in another [metric](super::metric), and in `u` each sample is a block
+//! with a step of its own.
 
 use super::energy::Between;
+use super::metric::Diagonal;
 use super::network::Part;
 use super::{Lifted, Network, Rows};
 use crate::Real;
 use crate::real::{dot, norm_squared};
 use crate::training::backtracking::{Backtracking, Found, Trial};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
-/// `<w+ - w, g> + 1/(2 gamma) ||w+ - w||^2`.
-fn model<T: Real>(after: &[T], before: &[T], g: &[T], gamma: f64) -> f64 {
+/// `<w+ - w, g> + 1/(2 gamma) ||w+ - w||^2`, in the norm of the diagonal `a` if there is one.
+fn model<T: Real>(after: &[T], before: &[T], g: &[T], gamma: f64, a: Option<&[T]>) -> f64 {
     let moved: Vec<T> = after.iter().zip(before).map(|(&a, &b)| a - b).collect();
-    dot(&moved, g) + if gamma > 0.0 { norm_squared(&moved) / (2.0 * gamma) } else { 0.0 }
+    let slope = dot(&moved, g);
+    if gamma == 0.0 {
+        return slope;
+    }
+    let length = a.map_or_else(
+        || norm_squared(&moved),
+        |a| moved.iter().zip(a).map(|(&moved, &a)| (a * moved * moved).to_double()).sum(),
+    );
+    slope + length / (2.0 * gamma)
+}
+
+/// How far the parameters of a layer go.
+pub(super) struct ThetaSearch<T> {
+    pub steps: Backtracking,
+    /// The metric, unless it is Euclidean.
+    pub metric: Option<Diagonal<T>>,
 }
 
 /// Moves every sample of `w`, whose values are `f`, by the longest step that its majorant allows.
@@ -46,7 +64,7 @@ pub(super) fn forward_backward<T: Real>(
             let gamma = T::of(step);
             w.iter_mut().zip(g).for_each(|(w, &g)| *w -= gamma * g);
             backward(i, gamma, w);
-            bound(i, w, model(w, before, g, step))
+            bound(i, w, model(w, before, g, step, None))
         });
         let models: Vec<f64> = models.collect();
         values(w).into_iter().zip(models).map(|(value, model)| Trial { value, model }).collect()
@@ -86,32 +104,43 @@ impl<T: Real> Between<'_, T> {
 }
 
 impl<T: Real> Part<'_, T> {
-    /// `theta_k <- theta_k - beta df/dtheta_k`, projected where an activation learns, and `v = v_k` follows.
+    /// `theta_k <- theta_k - beta A^{-1} df/dtheta_k`, projected where an activation learns, and `v = v_k` follows.
     pub fn step(
         &mut self,
         lifted: &Lifted<'_, T>,
         v: &mut Rows<T>,
         mu: f64,
-        beta: &mut Backtracking,
+        beta: &mut ThetaSearch<T>,
     ) -> Found {
         let (k, z, input) = (self.k, lifted.z, lifted.pass.input(self.k, lifted.z));
         let value = |part: &Self, v: &Rows<T>| lifted.term(part.after(), k, mu).values(v).iter().sum();
         let gradient = lifted.term(self.after(), k, mu).theta_gradient(&**self.layer, (input, z), v);
+        let a = beta.metric.as_mut().map(|metric| metric.observe(&gradient));
+        let direction = a.as_ref().map_or(Cow::Borrowed(&gradient), |a| Cow::Owned(divided(&gradient, a)));
         let before: Vec<Vec<T>> = self.blocks().into_iter().map(<[T]>::to_vec).collect();
         let f = value(self, v);
-        beta.search(&[f], |steps| {
+        beta.steps.search(&[f], |steps| {
             let step = T::of(steps[0]);
-            for ((block, before), gradient) in self.blocks_mut().into_iter().zip(&before).zip(&gradient) {
-                block.iter_mut().zip(before).zip(gradient).for_each(|((w, &b), &g)| *w = b - step * g);
+            for ((block, before), d) in self.blocks_mut().into_iter().zip(&before).zip(&*direction) {
+                block.iter_mut().zip(before).zip(d).for_each(|((w, &b), &d)| *w = b - step * d);
             }
             self.project();
             self.layer.apply(input, z, v);
-            let blocks = self.blocks().into_iter().zip(&before).zip(&gradient);
-            let model: f64 = blocks.map(|((after, before), g)| model(after, before, g, steps[0])).sum();
+            let blocks = self.blocks().into_iter().zip(&before).zip(&gradient).enumerate();
+            let model: f64 = blocks
+                .map(|(i, ((after, before), g))| {
+                    model(after, before, g, steps[0], a.as_ref().map(|a| a[i].as_slice()))
+                })
+                .sum();
             // Never a rise: putting knots in order need not be the nearest way.
             vec![Trial { value: value(self, v), model: model.min(0.0) }]
         })
     }
+}
+
+/// `g / a`, number by number.
+fn divided<T: Real>(g: &[Vec<T>], a: &[Vec<T>]) -> Vec<Vec<T>> {
+    g.iter().zip(a).map(|(g, a)| g.iter().zip(a).map(|(&g, &a)| g / a).collect()).collect()
 }
 
 /// One step of `theta_k`; how many were refused.
@@ -120,7 +149,7 @@ pub(super) fn theta_step<T: Real>(
     network: &mut Network<T>,
     k: usize,
     mu: f64,
-    beta: &mut Backtracking,
+    beta: &mut ThetaSearch<T>,
 ) -> usize {
     let mut v = lifted.pass.v[k].taken();
     let found = network.part_mut(k).step(lifted, &mut v, mu, beta);

@@ -55,7 +55,7 @@
 //!
 //! | | penalty | a step | is |
 //! |---|---|---|---|
-//! | [`LbFb`] | Bregman | a forward-backward step of each block, by backtracking; layer by layer, or all layers in parallel | the paper's |
+//! | [`LbFb`] | Bregman | a forward-backward step of each block, by backtracking, in the Euclidean or a diagonal metric; layer by layer, or all layers in parallel | the paper's |
 //! | [`LbFb`] with [`LbFbOptions::mac`] | quadratic, growing | the same | the method of auxiliary coordinates |
 //! | [`Fenchel`] | Bregman, weighted by layer | so many that each convex block is all but minimised | with one step and all weights 1, [`LbFb`] in another order |
 //! | [`Contrastive`] | Bregman | the difference of two minimisations over `u`, then descent in any metric | as `mu -> 0`, back-propagation up to `mu^2` |
@@ -75,6 +75,7 @@ mod inversion;
 mod learned;
 mod loss;
 mod maps;
+mod metric;
 mod network;
 mod penalty;
 mod recompute;

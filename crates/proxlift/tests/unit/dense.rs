@@ -52,7 +52,7 @@ fn products_are_those_of_the_definition() {
 #[test]
 fn products_of_rows_are_those_of_the_definition_however_they_are_cut() {
     for level in levels() {
-        for [m, k, n] in [[1, 16, 1], [3, 32, 5], [13, 80, 9], [50, 64, 4]] {
+        for [m, k, n] in [[1, 16, 1], [3, 32, 5], [13, 80, 9], [50, 64, 4], [21, 784, 45], [12, 272, 32]] {
             let (a, b, start) = (random(m * (k + 1), 1), random(n * k, 2), random(n, 3));
             let [a_rows, b_rows] = [(&a, k + 1), (&b, k)].map(|(values, row)| ByRows { values, row });
             let mut c = vec![f32::NAN; m * (n + 2)];
@@ -86,7 +86,7 @@ fn descending_is_a_product_and_a_step() {
             s.iter_mut().for_each(|s| *s = s.abs());
             let (mut mean, mut square, mut weights) = (m.clone(), s.clone(), w.clone());
             let to = Weights { weights: &mut weights, mean: &mut mean, square: &mut square, columns };
-            let errors = Strided { values: &d, row: 1, column: rows };
+            let errors = ByRows { values: &d, row: rows };
             descend(level, samples, errors, ByRows { values: &u, row: width }, to, &update);
             for at in 0..rows * columns {
                 let gradient =

@@ -1,7 +1,7 @@
 //! Gradients and the step, by rows of the weights.
 
 use super::Fused;
-use crate::engine::cpu::dense::{Strided, Update, Weights, descend, vectorised};
+use crate::engine::cpu::dense::{ByRows, Update, Weights, descend, vectorised};
 use crate::lifting::Network;
 use crate::training::optimiser::Moments;
 use rayon::prelude::*;
@@ -51,7 +51,7 @@ impl Fused {
     fn weights(&self, task: Task<'_>, first: usize, update: Update, z: &[f32]) {
         let (layer, samples) = (&self.layers[task.layer], self.losses.len());
         let Task { numbers: weights, mean, square, .. } = task;
-        let d = Strided { values: &self.d.data[layer.output + first..], row: 1, column: self.d.row };
+        let d = ByRows { values: &self.d.data[layer.output + first..], row: self.d.row };
         let u = self.input(task.layer, z, &self.u.data);
         descend(self.level, samples, d, u, Weights { weights, mean, square, columns: layer.inputs }, &update);
     }

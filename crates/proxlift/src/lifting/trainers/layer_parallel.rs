@@ -20,6 +20,7 @@
 
 use super::LayerShare;
 use crate::Real;
+use crate::lifting::blocks::ThetaSearch;
 use crate::lifting::{Lifted, Network};
 use crate::training::backtracking::Backtracking;
 use rayon::prelude::*;
@@ -30,7 +31,7 @@ pub(super) fn iterate<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
     mu: f64,
-    (beta, gamma): (&mut [Backtracking], &mut [Backtracking]),
+    (beta, gamma): (&mut [ThetaSearch<T>], &mut [Backtracking]),
     share: &LayerShare,
 ) -> usize {
     let (own, samples) = (share.own(), lifted.z.samples());
@@ -48,7 +49,7 @@ fn parameters<T: Real>(
     lifted: &mut Lifted<'_, T>,
     network: &mut Network<T>,
     mu: f64,
-    beta: &mut [Backtracking],
+    beta: &mut [ThetaSearch<T>],
     own: Range<usize>,
 ) -> usize {
     // Taken out, so that each thread may change its own.

@@ -9,11 +9,12 @@
 
 use super::kept::Kept;
 use super::{Batch, LayerShare, Step, Trainer, layer_parallel};
-use crate::lifting::blocks::{theta_step, u_search, u_step};
+use crate::lifting::blocks::{ThetaSearch, theta_step, u_search, u_step};
+use crate::lifting::metric::Diagonal;
 use crate::lifting::{Lifted, Network, Penalty};
 use crate::team::{Alone, Ranks};
 use crate::training::backtracking::Backtracking;
-use crate::training::{Auxiliary, BlockOrder};
+use crate::training::{Auxiliary, BlockOrder, Metric};
 use crate::{Real, Result};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct LbFbOptions {
     pub auxiliary: Auxiliary,
     /// In a reverse sweep; or all parameters, then `u` of every other layer, then the rest, with the layers in parallel.
     pub order: BlockOrder,
+    /// The metric of the parameters: Euclidean, or the diagonal of their root mean squared gradients.
+    pub metric: Metric,
     /// Iterations on a batch before the next.
     pub inner: usize,
 }
@@ -42,6 +45,7 @@ impl Default for LbFbOptions {
             penalty: Penalty::Bregman,
             auxiliary: Auxiliary::Anchored,
             order: BlockOrder::Sweep,
+            metric: Metric::Euclidean,
             inner: 1,
         }
     }
@@ -64,7 +68,7 @@ impl LbFbOptions {
 pub struct LbFb<T> {
     options: LbFbOptions,
     /// The parameter step of each layer.
-    pub(super) beta: Vec<Backtracking>,
+    pub(super) beta: Vec<ThetaSearch<T>>,
     /// The step of each `u_k`.
     pub(super) gamma: Vec<Backtracking>,
     /// `u_0..u_{K-1}` of every sample, or those that this process has.
@@ -82,16 +86,27 @@ impl<T: Real> LbFb<T> {
         refuse!(!(options.mu.is_finite() && options.mu > 0.0) => "mu is {}, but it must be above zero", options.mu);
         refuse!(!(options.decay > 0.0 && options.decay <= 1.0) =>
             "mu would fall to {} of itself, but that share must be above 0 and at most 1", options.decay);
+        refuse!(!matches!(options.metric, Metric::Euclidean | Metric::Diagonal) =>
+            "LB-FB on such networks has no {} metric: choose the Euclidean or the diagonal one", options.metric);
         refuse!(options.inner == 0 => "a batch needs at least one iteration");
         let depth = network.depth();
         let anchored = options.auxiliary == Auxiliary::Anchored && options.order == BlockOrder::Simultaneous;
         refuse!(anchored && options.inner < depth + 1 =>
             "with u anchored and all blocks at once, {} iterations reach {} of {} layers only: give more, or a sweep",
             options.inner, options.inner, depth + 1);
-        let beta = Backtracking { step: 1.0, grow: GROWTH, ..Backtracking::default() };
+        let beta = || ThetaSearch {
+            steps: Backtracking { step: 1.0, grow: GROWTH, ..Backtracking::default() },
+            metric: (options.metric == Metric::Diagonal).then(Diagonal::default),
+        };
         let kept = Kept::new(options.auxiliary, samples);
         let share = LayerShare::new(Arc::new(Ranks::new(Arc::new(Alone))), depth + 1);
-        Ok(Self { options, beta: vec![beta; depth + 1], gamma: vec![u_search(); depth], kept, share })
+        Ok(Self {
+            options,
+            beta: (0..=depth).map(|_| beta()).collect(),
+            gamma: vec![u_search(); depth],
+            kept,
+            share,
+        })
     }
 
     /// The same as one of a team whose members have a range of the layers each, and exchange `u` and `v` at its borders: to the

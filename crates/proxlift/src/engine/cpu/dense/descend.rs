@@ -1,7 +1,8 @@
 //! Gradients of weights, and the step along them, in one kernel.
 //!
 //! A root and a quotient for every weight take longer than they need to, because nothing else is done meanwhile; so the step
-//! of a tile is taken between the products of the next one, whose weights and means are asked for in time.
+//! of a tile is taken between the products of the next one, whose weights and means are asked for in time. The quotient waits
+//! for the next turn, for a processor does not look far enough ahead to fill the time of both.
 
 use super::super::level::{dispatch, wide};
 use super::super::vectors::prefetch_at;
@@ -19,13 +20,13 @@ pub(crate) struct Weights<'a> {
     pub columns: usize,
 }
 
-/// Moves all rows along `d^T u`, a sum over so many samples: `d` has a row for each row of the weights and a column for each
-/// sample, `u` a row for each sample. The columns of `u` up to a whole vector can be read.
+/// Moves all rows along `d^T u`, a sum over so many samples: `d` and `u` have a row for each, `d` a number for each row of the
+/// weights. The columns of `u` up to a whole vector can be read.
 #[inline(never)]
 pub(crate) fn descend(
     level: Level,
     samples: usize,
-    d: Strided<'_>,
+    d: ByRows<'_>,
     u: ByRows<'_>,
     to: Weights<'_>,
     update: &Update,
@@ -35,7 +36,7 @@ pub(crate) fn descend(
     assert!(weights.len() == rows * columns && mean.len() == weights.len() && square.len() == weights.len());
     let (tall, whole) = (rows / 8 * 8, columns / width * width);
     if samples > 0 && tall > 0 && whole > 0 {
-        assert!((tall - 1) * d.row + (samples - 1) * d.column < d.values.len());
+        assert!((samples - 1) * d.row + tall <= d.values.len());
         assert!((samples - 1) * u.row + whole <= u.values.len());
         let numbers = [weights.as_mut_ptr(), mean.as_mut_ptr(), square.as_mut_ptr()];
         dispatch!(level, simd => {
@@ -52,7 +53,7 @@ pub(crate) fn descend(
         for column in (first..columns).step_by(EDGE) {
             let many = EDGE.min(columns - column);
             let mut gradient = [0.0; 8 * EDGE];
-            let d = Strided { values: &d.values[(row * d.row).min(d.values.len())..], ..d };
+            let d = Strided { values: &d.values[row.min(d.values.len())..], row: 1, column: d.row };
             let u = ByRows { values: &u.values[column..], ..u };
             let shape = [together, samples, many.next_multiple_of(width / VECTORS)];
             product(level, shape, d, u, (&mut gradient, EDGE));
@@ -70,7 +71,7 @@ pub(crate) fn descend(
 unsafe fn tiles_of<S: Simd>(
     simd: S,
     shape: [usize; 3],
-    d: Strided<'_>,
+    d: ByRows<'_>,
     u: ByRows<'_>,
     to: ([*mut f32; 3], usize),
     update: &Update,
@@ -91,24 +92,29 @@ unsafe fn tiles_of<S: Simd>(
 unsafe fn tiles<S: Simd, const M: usize>(
     simd: S,
     [rows, samples, columns]: [usize; 3],
-    d: Strided<'_>,
+    d: ByRows<'_>,
     u: ByRows<'_>,
     (numbers, apart): ([*mut f32; 3], usize),
     update: &Update,
 ) {
-    let (lanes, width) = (S::f32s::LEN, VECTORS * S::f32s::LEN);
+    let (lanes, width, steps) = (S::f32s::LEN, VECTORS * S::f32s::LEN, M * VECTORS);
     let zero = S::f32s::splat(simd, 0.0);
-    // The gradient of the tile before, and where it stands.
+    // The gradients of the tile before, then their roots, and where it stands.
     let (mut before, mut stands) = ([[zero; VECTORS]; M], None);
     let place = |first: usize, i: usize| {
         let at = first + i / VECTORS * apart + i % VECTORS * lanes;
         numbers.map(|numbers| numbers.wrapping_add(at))
     };
+    // The errors of a tile, sample by sample: in `d` they lie so far apart that each is in a page of its own.
+    let mut errors = vec![[0.0; M]; samples];
     // SAFETY: the caller's promise.
     unsafe {
         for row in (0..rows).step_by(M) {
+            for (i, errors) in errors.iter_mut().enumerate() {
+                errors.copy_from_slice(d.values.get_unchecked(i * d.row + row..).get_unchecked(..M));
+            }
             for column in (0..columns).step_by(width) {
-                let (mut a, mut b) = (d.values.as_ptr().add(row * d.row), u.values.as_ptr().add(column));
+                let (mut a, mut b) = (errors.as_ptr(), u.values.as_ptr().add(column));
                 let first = row * apart + column;
                 let mut sums = [[zero; VECTORS]; M];
                 let mut add = |samples: usize| {
@@ -120,31 +126,54 @@ unsafe fn tiles<S: Simd, const M: usize>(
                                 std::slice::from_raw_parts(b.add(n * lanes), lanes),
                             );
                         }
-                        for (m, sums) in sums.iter_mut().enumerate() {
-                            let factor = S::f32s::splat(simd, *a.add(m * d.row));
+                        for (factor, sums) in (*a).iter().zip(&mut sums) {
+                            let factor = S::f32s::splat(simd, *factor);
                             for (sum, vector) in sums.iter_mut().zip(vectors) {
                                 *sum = factor.mul_add(vector, *sum);
                             }
                         }
-                        (a, b) = (a.wrapping_add(d.column), b.wrapping_add(u.row));
+                        (a, b) = (a.wrapping_add(1), b.wrapping_add(u.row));
                     }
                 };
-                let steps = M * VECTORS;
                 for i in 0..steps {
                     place(first, i).into_iter().for_each(|at| prefetch_at(at));
                     add(samples / steps);
                     if let Some(stands) = stands {
-                        update.apply_vector(simd, before[i / VECTORS][i % VECTORS], place(stands, i));
+                        step(simd, update, i, before.as_flattened_mut(), |i| place(stands, i));
                     }
                 }
                 add(samples % steps);
+                if let Some(stands) = stands {
+                    step(simd, update, steps, before.as_flattened_mut(), |i| place(stands, i));
+                }
                 (before, stands) = (sums, Some(first));
             }
         }
         if let Some(stands) = stands {
-            for i in 0..M * VECTORS {
-                update.apply_vector(simd, before[i / VECTORS][i % VECTORS], place(stands, i));
+            for i in 0..=steps {
+                step(simd, update, i, before.as_flattened_mut(), |i| place(stands, i));
             }
+        }
+    }
+}
+
+/// The first half of the step of vector `i`, if there is one, whose gradient becomes its roots, and the second of the vector before.
+/// Safety: the places are the caller's to change.
+#[inline(always)]
+unsafe fn step<S: Simd>(
+    simd: S,
+    update: &Update,
+    i: usize,
+    vectors: &mut [S::f32s],
+    place: impl Fn(usize) -> [*mut f32; 3],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(vector) = vectors.get_mut(i) {
+            *vector = update.average(simd, *vector, place(i));
+        }
+        if i > 0 {
+            update.advance(simd, vectors[i - 1], place(i - 1));
         }
     }
 }

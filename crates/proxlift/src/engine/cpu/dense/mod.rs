@@ -5,14 +5,12 @@
 
 mod descend;
 mod gemm;
-mod limit;
 mod product;
 mod rows;
 mod update;
 
 pub(crate) use descend::{Weights, descend};
 pub(crate) use gemm::gemm;
-pub use limit::products_seconds;
 pub(crate) use product::{Strided, product};
 pub(crate) use rows::{ByRows, product_of_rows};
 pub(crate) use update::Update;

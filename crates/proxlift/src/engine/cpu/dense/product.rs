@@ -1,7 +1,7 @@
 //! The product.
 
 use super::super::level::{dispatch, wide};
-use super::super::vectors::store;
+use super::super::vectors::{load, store};
 use super::{ByRows, VECTORS, panel_width};
 use fearless_simd::{Level, Simd, prelude::*};
 
@@ -48,6 +48,9 @@ unsafe fn all<S: Simd>(
     c: (&mut [f32], usize),
 ) {
     let (lanes, width, (c, apart)) = (S::f32s::LEN, VECTORS * S::f32s::LEN, c);
+    for i in 0..m {
+        c[i * apart..][..n].fill(0.0);
+    }
     for column in (0..n).step_by(width) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -63,10 +66,10 @@ unsafe fn all<S: Simd>(
     }
 }
 
-/// All rows of a panel, in blocks whose sums fit the registers.
+/// Adds the product to all rows of a panel, in blocks whose sums fit the registers.
 /// Safety: everything that [`product`] asserts.
 #[inline(always)]
-unsafe fn rows<S: Simd, const N: usize>(
+pub(super) unsafe fn rows<S: Simd, const N: usize>(
     simd: S,
     (m, k): (usize, usize),
     a: Strided<'_>,
@@ -77,9 +80,9 @@ unsafe fn rows<S: Simd, const N: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if const { wide::<S>() } {
-            while i + 8 <= m {
-                tile::<S, 8, N>(simd, k, a, i, b, (c, apart));
-                i += 8;
+            while i + 10 <= m {
+                tile::<S, 10, N>(simd, k, a, i, b, (c, apart));
+                i += 10;
             }
         }
         while i + 4 <= m {
@@ -96,7 +99,7 @@ unsafe fn rows<S: Simd, const N: usize>(
     }
 }
 
-/// `M` rows from `first` on by `N` vectors.
+/// Adds the product to `M` rows from `first` on of `N` vectors.
 /// Safety: everything that [`product`] asserts.
 #[inline(always)]
 unsafe fn tile<S: Simd, const M: usize, const N: usize>(
@@ -111,6 +114,11 @@ unsafe fn tile<S: Simd, const M: usize, const N: usize>(
     let mut sums = [[S::f32s::splat(simd, 0.0); N]; M];
     // SAFETY: the caller's promise.
     unsafe {
+        for (m, sums) in sums.iter_mut().enumerate() {
+            for (n, sum) in sums.iter_mut().enumerate() {
+                *sum = load(simd, c, (first + m) * apart + n * lanes);
+            }
+        }
         let (mut a_at, mut b_at) = (a.values.as_ptr().add(first * a.row), b);
         for _ in 0..k {
             let mut vectors = [S::f32s::splat(simd, 0.0); N];

@@ -1,8 +1,13 @@
 //! The product with a transpose, both of whose factors lie row by row: the forward pass of a dense layer, from its weights as
 //! they are.
+//!
+//! Columns of the result are sums over rows of the second factor, so a few of these rows are turned into columns, on the
+//! stack and not deeper than the first cache, before the rows of the first factor go over them.
 
-use super::super::level::{dispatch, wide};
-use super::PADDING;
+use super::super::level::dispatch;
+use super::super::vectors::store;
+use super::product::rows;
+use super::{PADDING, Strided, VECTORS};
 use fearless_simd::{Level, Simd, prelude::*};
 
 /// A matrix whose rows begin so many numbers apart.
@@ -12,11 +17,14 @@ pub(crate) struct ByRows<'a> {
     pub row: usize,
 }
 
-/// Rows of `b` that are taken together.
-const TOGETHER: usize = 4;
+/// The most rows of a panel.
+const DEPTH: usize = 128;
 
-/// The most sums that are held at once.
-const SUMS: usize = 4 * TOGETHER;
+/// The most columns of a panel.
+const WIDTH: usize = VECTORS * PADDING;
+
+/// Rows at an edge that are computed together.
+const EDGE: usize = 10;
 
 /// `c[i][j] = start[j] + <a_i, b_j>` for `m` rows `a` and `n` rows `b` of `k` numbers, a multiple of [`PADDING`]; the rows of `c`
 /// are so many numbers apart. Without a `start`, it is zero.
@@ -52,97 +60,99 @@ unsafe fn all<S: Simd>(
     start: &[f32],
     (c, apart): (&mut [f32], usize),
 ) {
-    for j in (0..n).step_by(TOGETHER) {
-        let wanted = TOGETHER.min(n - j);
-        // At the edge, the last row is computed more than once.
-        let rows: [_; TOGETHER] =
-            std::array::from_fn(|i| b.values.as_ptr().wrapping_add((j + i).min(n - 1) * b.row));
-        let biases: [f32; TOGETHER] = std::array::from_fn(|i| start.get(j + i).copied().unwrap_or(0.0));
-        let mut put = |i: usize, sums: &[f32]| {
-            let sums: [f32; TOGETHER] = std::array::from_fn(|r| biases[r] + sums[r]);
-            let c = &mut c[i * apart + j..][..wanted];
-            // Four numbers at once: copying one by one, or by their count, took a twentieth of a step.
-            if let Ok(c) = <&mut [f32; TOGETHER]>::try_from(&mut *c) {
-                *c = sums;
-            } else {
-                c.iter_mut().zip(sums).for_each(|(c, sum)| *c = sum);
-            }
-        };
-        let mut i = 0;
-        // SAFETY: the caller's promise.
-        unsafe {
-            if const { wide::<S>() } {
-                while i + 4 <= m {
-                    let sums = tile::<S, 4>(simd, k, a, i, rows);
-                    sums.chunks_exact(TOGETHER).enumerate().for_each(|(r, sums)| put(i + r, sums));
-                    i += 4;
+    let width = VECTORS * S::f32s::LEN;
+    for i in 0..m {
+        let c = &mut c[i * apart..][..n];
+        if start.is_empty() { c.fill(0.0) } else { c.copy_from_slice(start) }
+    }
+    // Panels of much the same depth.
+    let depth = (k / PADDING).div_ceil(k.div_ceil(DEPTH).max(1)) * PADDING;
+    let mut panel = [0.0; DEPTH * WIDTH];
+    for column in (0..n).step_by(width) {
+        for first in (0..k).step_by(depth.max(1)) {
+            let deep = depth.min(k - first);
+            // SAFETY: the caller's promise; a panel has room for these rows and columns.
+            unsafe {
+                turn(simd, b, (column, n), (first, deep), &mut panel);
+                let (a, shape) = (Strided { values: &a.values[first..], row: a.row, column: 1 }, (m, deep));
+                if n - column >= width {
+                    rows::<S, VECTORS>(simd, shape, a, (panel.as_ptr(), width), (&mut c[column..], apart));
+                } else {
+                    edge(simd, shape, a, &panel, (&mut c[column..], apart), n - column);
                 }
             }
-            while i + 2 <= m {
-                let sums = tile::<S, 2>(simd, k, a, i, rows);
-                sums.chunks_exact(TOGETHER).take(2).enumerate().for_each(|(r, sums)| put(i + r, sums));
-                i += 2;
-            }
-            if i < m {
-                put(i, &tile::<S, 1>(simd, k, a, i, rows));
-            }
         }
     }
 }
 
-/// The products of `M` rows of `a` from `first` on with those of `b`.
-/// Safety: the rows have `k` numbers.
+/// The same for the columns that are left, fewer than a panel has.
+/// Safety: everything that [`product_of_rows`] asserts.
 #[inline(always)]
-unsafe fn tile<S: Simd, const M: usize>(
+unsafe fn edge<S: Simd>(
     simd: S,
-    k: usize,
-    a: ByRows<'_>,
-    first: usize,
-    b: [*const f32; TOGETHER],
-) -> [f32; SUMS] {
-    let lanes = S::f32s::LEN;
-    // SAFETY: the caller's promise.
-    let load = |at: *const f32, p: usize| unsafe {
-        S::f32s::from_slice(simd, std::slice::from_raw_parts(at.add(p), lanes))
-    };
-    let a: [_; M] = std::array::from_fn(|m| a.values.as_ptr().wrapping_add((first + m) * a.row));
-    let mut sums = [[S::f32s::splat(simd, 0.0); TOGETHER]; M];
-    for p in (0..k).step_by(lanes) {
-        let mut columns = [S::f32s::splat(simd, 0.0); TOGETHER];
-        for (column, b) in columns.iter_mut().zip(b) {
-            *column = load(b, p);
+    (m, deep): (usize, usize),
+    a: Strided<'_>,
+    panel: &[f32],
+    (c, apart): (&mut [f32], usize),
+    columns: usize,
+) {
+    let width = VECTORS * S::f32s::LEN;
+    for i in (0..m).step_by(EDGE) {
+        let (mut whole, many) = ([0.0; EDGE * WIDTH], EDGE.min(m - i));
+        let a = Strided { values: &a.values[i * a.row..], ..a };
+        for r in 0..many {
+            whole[r * width..][..columns].copy_from_slice(&c[(i + r) * apart..][..columns]);
         }
-        for (sums, a) in sums.iter_mut().zip(a) {
-            let a = load(a, p);
-            for (sum, column) in sums.iter_mut().zip(columns) {
-                *sum = a.mul_add(column, *sum);
-            }
+        // SAFETY: the caller's promise.
+        unsafe { rows::<S, VECTORS>(simd, (many, deep), a, (panel.as_ptr(), width), (&mut whole, width)) };
+        for r in 0..many {
+            c[(i + r) * apart..][..columns].copy_from_slice(&whole[r * width..][..columns]);
         }
     }
-    let mut totals = [0.0; SUMS];
-    for (g, totals) in totals.chunks_exact_mut(lanes).enumerate().take((M * TOGETHER).div_ceil(lanes)) {
-        let mut group = [S::f32s::splat(simd, 0.0); SUMS];
-        for (i, vector) in group.iter_mut().enumerate().take(lanes) {
-            let at = g * lanes + i;
-            if at < M * TOGETHER {
-                *vector = sums[at / TOGETHER][at % TOGETHER];
-            }
-        }
-        lanes_summed::<S>(group).store_slice(totals);
-    }
-    totals
 }
 
-/// The vector of the sums over the lanes of as many vectors. Halves are added in the same order for all of them.
+/// Writes the numbers from `first` on of the rows of `b` from `column` on as columns of `panel`: so many, a multiple of
+/// [`PADDING`]. After the last of `n` rows, it stands for those that are missing.
+/// Safety: the rows have these numbers, and there are not more than [`DEPTH`].
 #[inline(always)]
-fn lanes_summed<S: Simd>(mut vectors: [S::f32s; SUMS]) -> S::f32s {
-    let mut half = S::f32s::LEN / 2;
-    while half > 0 {
-        for i in 0..half {
-            let (a, b) = (vectors[i], vectors[i + half]);
-            vectors[i] = a.zip_low(b) + a.zip_high(b);
+unsafe fn turn<S: Simd>(
+    simd: S,
+    b: ByRows<'_>,
+    (column, n): (usize, usize),
+    (first, deep): (usize, usize),
+    panel: &mut [f32],
+) {
+    let lanes = S::f32s::LEN;
+    for group in 0..VECTORS {
+        let rows: [_; PADDING] = std::array::from_fn(|r| {
+            b.values.as_ptr().wrapping_add((column + group * lanes + r).min(n - 1) * b.row + first)
+        });
+        for p in (0..deep).step_by(lanes) {
+            let mut square = [S::f32s::splat(simd, 0.0); PADDING];
+            // SAFETY: the caller's promise.
+            unsafe {
+                for (vector, row) in square.iter_mut().zip(rows).take(lanes) {
+                    *vector = S::f32s::from_slice(simd, std::slice::from_raw_parts(row.add(p), lanes));
+                }
+                for (r, vector) in transposed::<S>(square).into_iter().enumerate().take(lanes) {
+                    store::<S>(vector, panel, ((p + r) * VECTORS + group) * lanes);
+                }
+            }
         }
-        half /= 2;
     }
-    vectors[0]
+}
+
+/// As many vectors as they have lanes, as the rows of a square matrix, transposed.
+#[inline(always)]
+fn transposed<S: Simd>(mut rows: [S::f32s; PADDING]) -> [S::f32s; PADDING] {
+    let (half, mut left) = (S::f32s::LEN / 2, S::f32s::LEN / 2);
+    while left > 0 {
+        let before = rows;
+        for i in 0..half {
+            let (a, b) = (before[i], before[i + half]);
+            (rows[2 * i], rows[2 * i + 1]) = (a.zip_low(b), a.zip_high(b));
+        }
+        left /= 2;
+    }
+    rows
 }

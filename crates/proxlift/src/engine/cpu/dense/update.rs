@@ -54,28 +54,39 @@ impl Update {
         self.rate * *mean / (self.root[0] * square.sqrt() + self.root[1])
     }
 
-    /// `apply` for the vectors at these places.
+    /// The first half of [`Self::apply`] for the vectors at these places, which tells the roots for the second.
     ///
     /// # Safety
     /// They are the caller's to change.
     #[inline(always)]
-    pub(super) unsafe fn apply_vector<S: Simd>(
+    pub(super) unsafe fn average<S: Simd>(
         &self,
         simd: S,
         gradient: S::f32s,
-        [weights, mean, square]: [*mut f32; 3],
-    ) {
+        [_, mean, square]: [*mut f32; 3],
+    ) -> S::f32s {
         let splat = |value: f32| S::f32s::splat(simd, value);
         // SAFETY: the caller's promise.
-        let [w, m, s] =
-            [weights, mean, square].map(|at| unsafe { std::slice::from_raw_parts_mut(at, S::f32s::LEN) });
+        let [m, s] = [mean, square].map(|at| unsafe { std::slice::from_raw_parts_mut(at, S::f32s::LEN) });
         let new_mean = splat(self.mean[0]) * S::f32s::from_slice(simd, m) + splat(self.mean[1]) * gradient;
         let squares = splat(self.square[1]) * gradient * gradient;
         let new_square = splat(self.square[0]) * S::f32s::from_slice(simd, s) + squares;
-        let step =
-            splat(self.rate) * new_mean / (splat(self.root[0]) * new_square.sqrt() + splat(self.root[1]));
         new_mean.store_slice(m);
         new_square.store_slice(s);
+        new_square.sqrt()
+    }
+
+    /// The second half: the weights move along their means, over the roots.
+    ///
+    /// # Safety
+    /// They are the caller's to change.
+    #[inline(always)]
+    pub(super) unsafe fn advance<S: Simd>(&self, simd: S, root: S::f32s, [weights, mean, _]: [*mut f32; 3]) {
+        let splat = |value: f32| S::f32s::splat(simd, value);
+        // SAFETY: the caller's promise.
+        let [w, m] = [weights, mean].map(|at| unsafe { std::slice::from_raw_parts_mut(at, S::f32s::LEN) });
+        let mean = S::f32s::from_slice(simd, m);
+        let step = splat(self.rate) * mean / (splat(self.root[0]) * root + splat(self.root[1]));
         (S::f32s::from_slice(simd, w) - step).store_slice(w);
     }
 }
