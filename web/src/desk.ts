@@ -20,6 +20,9 @@ export class Desk {
   readonly settings = new Settings(() => void this.run());
   current: Picture | undefined;
   settled: Settled | undefined;
+  /** Ends when the picture that was chosen is open, or cannot be opened. */
+  opening: Promise<void> = Promise.resolve();
+  private chosen: Item | undefined;
   /** Counts what was begun: what is not the latest any more gives up. */
   private turn = 0;
 
@@ -43,7 +46,7 @@ export class Desk {
   }
 
   show(): void {
-    this.album.show(this.current?.item);
+    this.album.show(this.chosen);
   }
 
   cancel(): void {
@@ -55,13 +58,13 @@ export class Desk {
   private close(): void {
     this.begin();
     this.current?.close();
-    this.current = this.settled = undefined;
+    this.current = this.settled = this.chosen = undefined;
     this.viewer.clear();
     progress(undefined);
   }
 
   private removed(item: Item, next: Item | undefined): void {
-    if (this.current?.item === item) {
+    if (this.chosen === item) {
       this.close();
       if (next) this.choose(next);
     }
@@ -69,26 +72,35 @@ export class Desk {
   }
 
   private async choose(item: Item): Promise<void> {
-    if (this.current?.item === item) return;
+    if (this.chosen === item) return;
     this.close();
     const latest = this.begin();
+    this.opening = this.load(item);
+    await this.opening;
+    // Who saves at once has begun already.
+    if (latest()) await this.run();
+  }
+
+  /** Opens a picture, or else the next one: a bad file does not stop the rest of the list. */
+  private async load(item: Item): Promise<void> {
+    this.chosen = item;
     element("title").textContent = item.file.name;
     element("facts").textContent = "";
     say("Opening the picture…");
+    this.show();
     try {
       const picture = await Picture.open(item);
-      if (!latest()) return picture.close();
+      if (this.chosen !== item) return picture.close();
       this.current = picture;
       this.open();
-      await this.run();
     } catch (error) {
-      if (!latest()) return;
       item.failure = sentence(error);
-      say(item.failure, true);
       this.show();
-      // The rest of the list goes on.
+      if (this.chosen !== item) return;
+      this.chosen = undefined;
+      say(item.failure, true);
       const next = this.album.after(item);
-      if (next) this.choose(next);
+      if (next) return this.load(next);
     }
   }
 
