@@ -13,7 +13,7 @@ import { Viewer } from "./viewer";
 
 export class Desk {
   readonly album = new Album(
-    (item) => void this.choose(item),
+    (item, onwards) => void this.choose(item, onwards),
     (item, next) => this.removed(item, next),
     (item) => void this.compare(item),
   );
@@ -45,6 +45,11 @@ export class Desk {
     return () => mine === this.turn;
   }
 
+  /** Whether a picture is open, or about to be. */
+  get busy(): boolean {
+    return this.chosen !== undefined;
+  }
+
   show(): void {
     this.album.show(this.chosen);
   }
@@ -60,29 +65,32 @@ export class Desk {
     this.current?.close();
     this.current = this.settled = this.chosen = undefined;
     this.viewer.clear();
+    this.settings.close();
+    element("pages").hidden = true;
+    element("score").textContent = "";
     progress(undefined);
   }
 
   private removed(item: Item, next: Item | undefined): void {
     if (this.chosen === item) {
       this.close();
-      if (next) this.choose(next);
+      if (next) this.choose(next, false);
     }
     this.show();
   }
 
-  private async choose(item: Item): Promise<void> {
+  /** Opens a picture and denoises it; `onwards`, the next one if it cannot be opened. */
+  private async choose(item: Item, onwards: boolean): Promise<void> {
     if (this.chosen === item) return;
     this.close();
     const latest = this.begin();
-    this.opening = this.load(item);
+    this.opening = this.load(item, onwards);
     await this.opening;
     // Who saves at once has begun already.
     if (latest()) await this.run();
   }
 
-  /** Opens a picture, or else the next one: a bad file does not stop the rest of the list. */
-  private async load(item: Item): Promise<void> {
+  private async load(item: Item, onwards: boolean): Promise<void> {
     this.chosen = item;
     element("title").textContent = item.file.name;
     element("facts").textContent = "";
@@ -99,8 +107,9 @@ export class Desk {
       if (this.chosen !== item) return;
       this.chosen = undefined;
       say(item.failure, true);
-      const next = this.album.after(item);
-      if (next) return this.load(next);
+      this.changed();
+      const next = onwards ? this.album.after(item) : undefined;
+      if (next) return this.load(next, onwards);
     }
   }
 
@@ -181,7 +190,6 @@ export class Desk {
     picture.done.set(picture.info.page, JSON.stringify(options));
     picture.item.time = (performance.now() - start) / 1000;
     picture.item.psnr = await picture.remote.call("psnr");
-    picture.item.state = "denoised";
     return latest();
   }
 
