@@ -17,7 +17,7 @@ function pack(name, content, settings) {
   lzma.writeBigUInt64LE(BigInt(content.length), 5);
   writeFileSync(`${dist}${name}.lzma`, lzma);
 }
-pack("proxlift.wasm", readFileSync("target/proxlift_wasm_bg.wasm"), "lc=4,pb=0");
+for (const kind of ["plain", "fused"]) pack(`${kind}.wasm`, readFileSync(`target/${kind}/proxlift_wasm_bg.wasm`), "lc=4,pb=0");
 
 /** A model whose numbers have their sign last, so that a byte is the exponent; with the first bytes of all, then the second. */
 function apart(model) {

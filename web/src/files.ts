@@ -1,5 +1,10 @@
 // The files that workers need, each loaded once: the module, and the models. They are compressed more than servers do.
 
+import { fused } from "./fused";
+
+/** Tests ask for the module without fused products. */
+const plain = new URLSearchParams(location.search).has("plain");
+
 const kept = new Map<string, Promise<unknown>>();
 
 async function load(name: string, model: boolean): Promise<unknown> {
@@ -30,7 +35,7 @@ function once<T>(name: string, model: boolean): Promise<T> {
 
 /** The module, compiled. */
 export function module(): Promise<WebAssembly.Module> {
-  return once("proxlift.wasm", false);
+  return once(fused() && !plain ? "fused.wasm" : "plain.wasm", false);
 }
 
 /** A model file. */

@@ -20,7 +20,7 @@ export async function start() {
 
 /** A visitor of the page, in a window of its own. */
 export class Visitor {
-  static async come(browser, address, { workers = 2, size = { width: 1280, height: 800 }, dark = false } = {}) {
+  static async come(browser, address, { workers = 2, plain = false, size = { width: 1280, height: 800 }, dark = false } = {}) {
     const visitor = new Visitor();
     visitor.context = await browser.createBrowserContext();
     visitor.page = await visitor.context.newPage();
@@ -34,7 +34,7 @@ export class Visitor {
     await visitor.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
     await visitor.page.setViewport(size);
     visitor.page.setDefaultTimeout(PATIENCE);
-    await visitor.page.goto(`${address}?workers=${workers}`);
+    await visitor.page.goto(`${address}?workers=${workers}${plain ? "&plain" : ""}`);
     return visitor;
   }
 
