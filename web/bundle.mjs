@@ -4,7 +4,6 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { deflateSync, gzipSync } from "node:zlib";
-import { gzipAsync } from "@gfx/zopfli";
 import { build } from "esbuild";
 
 const dist = new URL("dist/", import.meta.url).pathname;
@@ -12,13 +11,13 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 const options = { bundle: true, minify: true, format: "iife", target: "es2022", legalComments: "none", logLevel: "warning" };
 
-const packed = async (content, to) => writeFileSync(dist + to, await gzipAsync(content, { numiterations: 15 }));
-
-// The module is compressed by LZMA, a quarter smaller than by what browsers know; its header says how long it is.
-const module = readFileSync("target/proxlift_wasm_bg.wasm");
-const lzma = execFileSync("xz", ["--format=lzma", "--lzma1=preset=9e,lc=4,pb=0"], { input: module, maxBuffer: 1 << 28 });
-lzma.writeBigUInt64LE(BigInt(module.length), 5);
-writeFileSync(dist + "proxlift.wasm.lzma", lzma);
+/** Writes a file compressed by LZMA, a quarter smaller than by what browsers know; its header says how long it is. */
+function pack(name, content, settings) {
+  const lzma = execFileSync("xz", ["--format=lzma", `--lzma1=preset=9e,${settings}`], { input: content, maxBuffer: 1 << 28 });
+  lzma.writeBigUInt64LE(BigInt(content.length), 5);
+  writeFileSync(`${dist}${name}.lzma`, lzma);
+}
+for (const kind of ["plain", "fused"]) pack(`${kind}.wasm`, readFileSync(`target/${kind}/proxlift_wasm_bg.wasm`), "lc=4,pb=0");
 
 /** A model whose numbers have their sign last, so that a byte is the exponent; with the first bytes of all, then the second. */
 function apart(model) {
@@ -33,12 +32,12 @@ function apart(model) {
 }
 const models = "../crates/proxlift/models/";
 for (const file of readdirSync(models).filter((name) => /safetensors$/.test(name))) {
-  await packed(apart(readFileSync(models + file)), file.replace(".safetensors", ".gz"));
+  pack(file.replace(".safetensors", ""), apart(readFileSync(models + file)), "lc=0,pb=0");
 }
 
 // The module is compiled once by the page and handed to workers: they need not know where it is.
 const define = { "import.meta.url": '""' };
-await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts", "src/module.ts"], outdir: dist });
+await build({ ...options, define, entryPoints: ["src/main.ts", "src/worker.ts", "src/unpacker.ts"], outdir: dist });
 await build({ ...options, entryPoints: ["src/style.css"], outdir: dist });
 for (const file of ["index.html", "manifest.webmanifest"]) cpSync(`src/${file}`, dist + file);
 
@@ -103,5 +102,5 @@ await build({ ...options, define: named, entryPoints: ["src/service.ts"], outdir
 
 for (const file of readdirSync(dist)) {
   const content = readFileSync(dist + file);
-  console.log(file.padEnd(22), /gz$|lzma$/.test(file) ? content.length : gzipSync(content, { level: 9 }).length, "bytes compressed");
+  console.log(file.padEnd(22), /lzma$/.test(file) ? content.length : gzipSync(content, { level: 9 }).length, "bytes compressed");
 }

@@ -8,7 +8,8 @@ export class Album {
   private current: Item | undefined;
 
   constructor(
-    private chosen: (item: Item) => void,
+    /** Told of a picture to open, and whether it may be the next one instead. */
+    private chosen: (item: Item, onwards: boolean) => void,
     private removed: (item: Item, next: Item | undefined) => void,
     /** Told of a picture that got a clean partner. */
     private paired: (item: Item) => void,
@@ -16,7 +17,7 @@ export class Album {
 
   /** Takes files and opens the first; the clean partner of another is told by its name. */
   add(files: Iterable<File>): void {
-    const fresh = [...files].map((file) => new Item(file, this.chosen, (item) => this.remove(item)));
+    const fresh = [...files].map((file) => new Item(file, (item) => this.chosen(item, false), (item) => this.remove(item)));
     this.items.push(...fresh);
     for (const item of fresh) {
       const stem = (name: string) => name.replace(/\.[^.]*$/, "");
@@ -28,7 +29,7 @@ export class Album {
     }
     this.show(this.current);
     const first = fresh.find((item) => this.items.includes(item));
-    if (first) this.chosen(first);
+    if (first) this.chosen(first, true);
   }
 
   private remove(item: Item): void {

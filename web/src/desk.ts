@@ -13,13 +13,16 @@ import { Viewer } from "./viewer";
 
 export class Desk {
   readonly album = new Album(
-    (item) => void this.choose(item),
+    (item, onwards) => void this.choose(item, onwards),
     (item, next) => this.removed(item, next),
     (item) => void this.compare(item),
   );
   readonly settings = new Settings(() => void this.run());
   current: Picture | undefined;
   settled: Settled | undefined;
+  /** Ends when the picture that was chosen is open, or cannot be opened. */
+  opening: Promise<void> = Promise.resolve();
+  private chosen: Item | undefined;
   /** Counts what was begun: what is not the latest any more gives up. */
   private turn = 0;
 
@@ -42,8 +45,13 @@ export class Desk {
     return () => mine === this.turn;
   }
 
+  /** Whether a picture is open, or about to be. */
+  get busy(): boolean {
+    return this.chosen !== undefined;
+  }
+
   show(): void {
-    this.album.show(this.current?.item);
+    this.album.show(this.chosen);
   }
 
   cancel(): void {
@@ -55,40 +63,53 @@ export class Desk {
   private close(): void {
     this.begin();
     this.current?.close();
-    this.current = this.settled = undefined;
+    this.current = this.settled = this.chosen = undefined;
     this.viewer.clear();
+    this.settings.close();
+    element("pages").hidden = true;
+    element("score").textContent = "";
     progress(undefined);
   }
 
   private removed(item: Item, next: Item | undefined): void {
-    if (this.current?.item === item) {
+    if (this.chosen === item) {
       this.close();
-      if (next) this.choose(next);
+      if (next) this.choose(next, false);
     }
     this.show();
   }
 
-  private async choose(item: Item): Promise<void> {
-    if (this.current?.item === item) return;
+  /** Opens a picture and denoises it; `onwards`, the next one if it cannot be opened. */
+  private async choose(item: Item, onwards: boolean): Promise<void> {
+    if (this.chosen === item) return;
     this.close();
     const latest = this.begin();
+    this.opening = this.load(item, onwards);
+    await this.opening;
+    // Who saves at once has begun already.
+    if (latest()) await this.run();
+  }
+
+  private async load(item: Item, onwards: boolean): Promise<void> {
+    this.chosen = item;
     element("title").textContent = item.file.name;
     element("facts").textContent = "";
     say("Opening the picture…");
+    this.show();
     try {
       const picture = await Picture.open(item);
-      if (!latest()) return picture.close();
+      if (this.chosen !== item) return picture.close();
       this.current = picture;
       this.open();
-      await this.run();
     } catch (error) {
-      if (!latest()) return;
       item.failure = sentence(error);
-      say(item.failure, true);
       this.show();
-      // The rest of the list goes on.
-      const next = this.album.after(item);
-      if (next) this.choose(next);
+      if (this.chosen !== item) return;
+      this.chosen = undefined;
+      say(item.failure, true);
+      this.changed();
+      const next = onwards ? this.album.after(item) : undefined;
+      if (next) return this.load(next, onwards);
     }
   }
 
@@ -169,7 +190,6 @@ export class Desk {
     picture.done.set(picture.info.page, JSON.stringify(options));
     picture.item.time = (performance.now() - start) / 1000;
     picture.item.psnr = await picture.remote.call("psnr");
-    picture.item.state = "denoised";
     return latest();
   }
 

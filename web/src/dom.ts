@@ -16,12 +16,12 @@ export function create<K extends keyof HTMLElementTagNameMap>(
 }
 
 export function bytes(count: number): string {
-  if (count < 1e4) return `${count} bytes`;
-  return count < 1e6 ? `${(count / 1e3).toFixed(0)} kB` : `${(count / 1e6).toFixed(1)} MB`;
+  if (count < 1e4) return `${count}\u00a0bytes`;
+  return count < 1e6 ? `${(count / 1e3).toFixed(0)}\u00a0kB` : `${(count / 1e6).toFixed(1)}\u00a0MB`;
 }
 
 export function seconds(time: number): string {
-  return time < 9.95 ? `${time.toFixed(1)} s` : `${time.toFixed(0)} s`;
+  return `${time.toFixed(time < 9.95 ? 1 : 0)}\u00a0s`;
 }
 
 /** Lets the browser save a file. */

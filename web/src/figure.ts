@@ -10,15 +10,15 @@ interface Box {
 }
 
 const BOXES: Box[] = [
-  { x: 10, width: 190, at: "start", lines: ["u₀ = L₀ z", "look for structure", "with filters"] },
-  { x: 250, width: 380, at: "layer", lines: ["uₖ = sₖ( uₖ₋₁ − τₖ Lₖ ( Lₖ* uₖ₋₁ − z ) )", "put together, compare with z,", "look again, squeeze;  k = 1, …, K − 1"] },
+  { x: 10, width: 190, at: "start", lines: ["u_{0} = L_{0} z", "look for structure", "with filters"] },
+  { x: 250, width: 380, at: "layer", lines: ["u_{k} = s_{k}( u_{k−1} − τ_{k} L_{k} ( L_{k}* u_{k−1} − z ) )", "put together, compare with z,", "look again, squeeze;  k = 1, …, K − 1"] },
   { x: 680, width: 210, at: "end", lines: ["x = z − L_{K}* u_{K−1}", "take away what", "was put together"] },
 ];
 
 /** Writes a formula, whose subscripts are in braces. */
 function write(label: SVGElement, line: string): void {
   line.split(/_\{(.*?)\}/).forEach((part, i) => {
-    const span = make("tspan", i % 2 ? { dy: 4, class: "small" } : { dy: i ? -4 : 0 });
+    const span = make("tspan", i % 2 ? { dy: 4, class: "index" } : { dy: i ? -4 : 0 });
     span.textContent = part;
     label.append(span);
   });

@@ -30,7 +30,10 @@ export class How {
   private asking = false;
   private again = false;
 
-  constructor(private source: () => Source | undefined | false) {
+  constructor(
+    /** What is open, or a sentence about why nothing is. */
+    private source: () => Source | string,
+  ) {
     element("algorithm").append(algorithm());
     this.layer.addEventListener("input", () => {
       this.stop();
@@ -56,8 +59,9 @@ export class How {
   private async load(): Promise<void> {
     const source = this.source();
     const message = element("how-message");
-    if (!source) {
-      message.textContent = "A picture is being prepared…";
+    if (typeof source === "string") {
+      message.textContent = source;
+      element("layers").hidden = true;
       return;
     }
     if (!this.stale) return;

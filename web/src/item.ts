@@ -9,7 +9,6 @@ export class Item {
   clean: File | undefined;
   /** Set for a file that cannot be used. */
   failure = "";
-  state = "";
   time = 0;
   psnr: number[] = [];
   readonly row = create("li");
@@ -32,7 +31,6 @@ export class Item {
     const { info } = this;
     const facts = info ? [`${info.width} × ${info.height}`] : [];
     facts.push(bytes(this.file.size));
-    if (this.state) facts.push(this.state);
     if (this.time) facts.push(seconds(this.time));
     const after = this.psnr[1];
     if (after !== undefined) facts.push(`${after.toFixed(2)} dB`);
@@ -79,9 +77,9 @@ export class Picture {
   /** What kind of file it is. */
   facts(): string {
     const { info, item } = this;
-    const depth = info.bits === 32 ? "floating point" : `${info.bits} bits`;
+    const depth = info.bits === 32 ? "floats" : `${info.bits} bits`;
     const colours = (info.channels === 3 ? "colour" : "grey") + (info.alpha ? " with transparency" : "");
-    return `${info.format}, ${info.width} × ${info.height} pixels, ${depth}, ${colours}, ${bytes(item.file.size)}`;
+    return [info.format, `${info.width} × ${info.height}`, depth, colours, bytes(item.file.size)].join(" · ");
   }
 
   close(): void {

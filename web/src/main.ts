@@ -16,7 +16,8 @@ const viewer = new Viewer(element<HTMLCanvasElement>("view"), element("divider")
 const desk = new Desk(pool, viewer, () => how.refresh());
 const how = new How(() => {
   const { current, settled } = desk;
-  return current && settled && { picture: current, options: desk.options(), settled, visible: viewer.visible() };
+  if (current && settled) return { picture: current, options: desk.options(), settled, visible: viewer.visible() };
+  return desk.busy || desk.album.items.length === 0 ? "A picture is being prepared…" : "Open a picture on the first tab.";
 });
 
 async function sample(): Promise<void> {

@@ -3,7 +3,7 @@
 import type { Noise } from "./types";
 
 const COLOURS = ["var(--red)", "var(--green)", "var(--blue)"];
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [280, 130, 34, 22, 8];
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [280, 120, 40, 20, 20];
 
 interface Line {
   points: [number, number][];
@@ -52,12 +52,13 @@ function draw(title: string, [low, high]: string[], lines: Line[], scale: number
   const x = (value: number) => LEFT + ((WIDTH - LEFT - 8) * (value - x0)) / (x1 - x0 || 1);
   const y = (value: number) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * value) / most;
   const svg = make("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "plot" }) as SVGSVGElement;
-  svg.append(text(make("title", {}), title));
+  svg.setAttribute("aria-label", title);
   svg.append(make("path", { class: "axis", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - 8}` }));
   const label = (value: number) => (scale * value >= 10 ? (scale * value).toFixed(0) : (scale * value).toPrecision(2));
   for (const value of [0, most / 1.15]) {
     svg.append(text(make("text", { x: LEFT - 4, y: y(value) + 4, "text-anchor": "end" }), value ? label(value) : "0"));
   }
+  svg.append(text(make("text", { x: LEFT, y: 11 }), scale === 255 ? `${title}, of 255` : title));
   svg.append(text(make("text", { x: LEFT, y: HEIGHT - 6 }), low!));
   svg.append(text(make("text", { x: WIDTH - 8, y: HEIGHT - 6, "text-anchor": "end" }), high!));
   for (const { points, colour, dots } of lines) {

@@ -19,9 +19,10 @@ async function result(desk: Desk, picture: Picture, latest: () => boolean): Prom
 }
 
 export async function saveOpen(desk: Desk, shown: () => void): Promise<void> {
-  const picture = desk.current;
-  if (!picture) return;
   const latest = desk.begin();
+  await desk.opening;
+  const picture = desk.current;
+  if (!picture || !latest()) return;
   const page = picture.info.page;
   try {
     const blob = await result(desk, picture, latest);
@@ -41,6 +42,8 @@ export async function saveOpen(desk: Desk, shown: () => void): Promise<void> {
 
 export async function saveAll(desk: Desk): Promise<void> {
   const latest = desk.begin();
+  await desk.opening;
+  if (!latest()) return;
   const archive = new Archive();
   const { items } = desk.album;
   for (const item of items.filter((item) => !item.failure)) {

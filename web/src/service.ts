@@ -1,11 +1,15 @@
 // Keeps the page for use without a network: all its files, under the name of this build.
 
+import { fused } from "./fused";
+
 declare const VERSION: string;
 declare const FILES: string[];
+const other = fused() ? "plain.wasm.lzma" : "fused.wasm.lzma";
+const files = FILES.filter((file) => file !== other);
 const scope = globalThis as unknown as ServiceWorkerGlobalScope;
 
 scope.addEventListener("install", (event) => {
-  const kept = caches.open(VERSION).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" }))));
+  const kept = caches.open(VERSION).then((cache) => cache.addAll(files.map((file) => new Request(file, { cache: "no-cache" }))));
   event.waitUntil(kept.then(() => scope.skipWaiting()));
 });
 

@@ -80,10 +80,17 @@ export class Settings {
   open(info: Info): void {
     this.range = info.white - info.black;
     this.fraction = info.bits < 32;
-    this.found = null;
+    this.close();
     element("noise").textContent = "Looking at the picture…";
-    element("plot").replaceChildren();
     this.show();
+  }
+
+  /** Nothing is known of any picture. */
+  close(): void {
+    this.found = null;
+    element("noise").textContent = "";
+    element("noise").title = "";
+    element("plot").replaceChildren();
   }
 
   /** Shows the noise that was found. */
@@ -117,7 +124,7 @@ export class Settings {
     const counted = this.kind.value.startsWith("poisson");
     this.level.disabled = counted;
     const sigma = this.auto.checked && this.found ? this.found.sigma : this.sigma();
-    element("level-value").textContent = counted ? "found" : this.text(sigma);
+    element("level-value").textContent = counted ? "automatic" : this.text(sigma);
     this.level.setAttribute("aria-valuetext", this.text(sigma));
     element("strength-value").textContent = Number(this.strength.value).toFixed(2);
   }

@@ -42,6 +42,7 @@ export class Viewer {
   show(picture: Remote, info: Info): void {
     const same = this.info?.width === info.width && this.info.height === info.height;
     [this.picture, this.info, this.before, this.after] = [picture, info, undefined, undefined];
+    this.canvas.parentElement!.classList.remove("empty");
     if (!same) this.fit();
     this.canvas.setAttribute("aria-label", `The picture, ${info.width} by ${info.height} pixels, before and after`);
     this.ask();
@@ -49,6 +50,8 @@ export class Viewer {
 
   clear(): void {
     this.picture = this.info = this.before = this.after = undefined;
+    this.canvas.parentElement!.classList.add("empty");
+    this.canvas.setAttribute("aria-label", "No picture is open");
     this.draw();
   }
 

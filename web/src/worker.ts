@@ -1,6 +1,6 @@
 // A worker with an instance of its own: holds a document, denoises tiles, or opens the network.
 
-import { Document, Layers, Worker as Tiles, initSync, provide, sample } from "../target/proxlift_wasm.js";
+import { Document, Layers, Worker as Tiles, initSync, provide, sample } from "../target/plain/proxlift_wasm.js";
 
 let page: Document | undefined;
 let layers: Layers | undefined;

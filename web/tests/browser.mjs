@@ -8,6 +8,9 @@ import { serve } from "./server.mjs";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
+/** Milliseconds that anything may take on a busy machine. */
+const PATIENCE = 300_000;
+
 export async function start() {
   const executablePath = process.env.CHROMIUM ?? CHROMIUM.find(existsSync);
   const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--force-color-profile=srgb"], protocolTimeout: 900_000 });
@@ -17,7 +20,7 @@ export async function start() {
 
 /** A visitor of the page, in a window of its own. */
 export class Visitor {
-  static async come(browser, address, { workers = 2, size = { width: 1280, height: 800 }, dark = false } = {}) {
+  static async come(browser, address, { workers = 2, plain = false, size = { width: 1280, height: 800 }, dark = false } = {}) {
     const visitor = new Visitor();
     visitor.context = await browser.createBrowserContext();
     visitor.page = await visitor.context.newPage();
@@ -30,12 +33,8 @@ export class Visitor {
     await session.send("Browser.setDownloadBehavior", behaviour);
     await visitor.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
     await visitor.page.setViewport(size);
-    await visitor.page.evaluateOnNewDocument(() => {
-      window.longest = 0;
-      const seen = (list) => list.getEntries().forEach((task) => (window.longest = Math.max(window.longest, task.duration)));
-      new PerformanceObserver(seen).observe({ type: "longtask", buffered: true });
-    });
-    await visitor.page.goto(`${address}?workers=${workers}`);
+    visitor.page.setDefaultTimeout(PATIENCE);
+    await visitor.page.goto(`${address}?workers=${workers}${plain ? "&plain" : ""}`);
     return visitor;
   }
 
@@ -70,18 +69,20 @@ export class Visitor {
     await (await this.page.$("#file")).uploadFile(...paths);
   }
 
-  /** Milliseconds of the longest task of the page since it was asked last. */
-  async longest() {
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    return this.page.evaluate(() => {
-      const longest = window.longest;
-      window.longest = 0;
-      return Math.round(longest);
-    });
+  /** Milliseconds that the longest task of the page takes its processor while something is done. */
+  async longest(work) {
+    await this.page.tracing.start({ categories: ["toplevel"] });
+    await work();
+    const { traceEvents } = JSON.parse(Buffer.from(await this.page.tracing.stop()).toString());
+    const main = traceEvents.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain");
+    const threads = new Set(main.map((event) => `${event.pid}/${event.tid}`));
+    const tasks = traceEvents.filter((event) => event.ph === "X" && threads.has(`${event.pid}/${event.tid}`));
+    if (!tasks.some((event) => event.tdur > 0)) throw new Error("the browser counts no tasks");
+    return tasks.reduce((most, event) => Math.max(most, event.tdur ?? 0), 0) / 1000;
   }
 
   /** Waits for a sentence below the picture. */
-  async message(pattern, timeout = 240_000) {
+  async message(pattern, timeout = PATIENCE) {
     const says = (source) => new RegExp(source).test(document.getElementById("message").textContent);
     await this.page.waitForFunction(says, { timeout, polling: 50 }, pattern.source).catch(async (error) => {
       throw new Error(`no "${pattern.source}" but "${await this.text("#message")}": ${error.message}`);
@@ -110,12 +111,13 @@ export class Visitor {
   async save(selector) {
     const before = new Set(readdirSync(this.downloads));
     await this.page.click(selector);
-    for (let tries = 0; tries < 1200; tries++) {
+    const end = Date.now() + PATIENCE;
+    while (Date.now() < end) {
       const fresh = readdirSync(this.downloads).find((name) => !before.has(name) && !name.endsWith(".crdownload"));
       if (fresh) return [fresh, readFileSync(join(this.downloads, fresh))];
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    throw new Error("nothing was saved");
+    throw new Error(`nothing was saved; the page says "${await this.text("#message")}"`);
   }
 
   async leave() {

@@ -11,7 +11,6 @@ const TYPES = {
   ".svg": "image/svg+xml",
   ".png": "image/png",
   ".webmanifest": "application/manifest+json",
-  ".gz": "application/gzip",
 };
 
 /** Serves a folder below /page/; resolves to the server and its address. */

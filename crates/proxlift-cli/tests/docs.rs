@@ -74,8 +74,8 @@ fn documented_flags_exist() {
 fn every_dependency_has_a_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let Ok(reasons) = fs::read_to_string(root.join("deny.toml")) else { return };
-    for manifest in ["Cargo.toml", "crates/proxlift-python/Cargo.toml"] {
-        let text = fs::read_to_string(root.join(manifest)).unwrap();
+    for folder in ["", "crates/proxlift-python", "crates/proxlift-wasm", "web/bindgen"] {
+        let text = fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
         let manifest: toml::Table = toml::from_str(&text).unwrap();
         let own = manifest.get("dependencies");
         let own = own.or_else(|| manifest["workspace"].get("dependencies")).unwrap().as_table().unwrap();

@@ -37,6 +37,23 @@ fn golden(name: &str) -> Vec<f32> {
     values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
+/// They compress to half of what they would take otherwise.
+#[test]
+fn numbers_of_built_in_models_are_rounded() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let models: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "safetensors")).collect();
+    assert!(models.len() > 5);
+    for path in models {
+        let bytes = std::fs::read(&path).unwrap();
+        for (name, tensor) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+            let fine = tensor.data().as_chunks::<4>().0.iter().any(|n| u32::from_le_bytes(*n) & 0x1fff != 0);
+            let told = path.display();
+            assert!(!fine, "{name} of {told} is not rounded: python3 experiments/round_model.py {told}");
+        }
+    }
+}
+
 #[test]
 fn every_built_in_model_gives_the_golden_picture() {
     let engines: [Arc<dyn Engine<f32>>; 3] =

@@ -76,6 +76,7 @@ pub mod halves {
     pub struct Forward<'a> {
         pub u: &'a mut [f32],
         pub v: &'a mut [u16],
+        #[expect(dead_code)]
         pub activation: &'a PackedActivation,
         pub mask: &'a [f32],
     }
