@@ -15,11 +15,15 @@
 
 mod conjugate;
 mod mirrored;
+mod momentum;
+mod potential;
 mod regulariser;
 mod solve;
 
 pub use conjugate::Conjugate;
 pub use mirrored::Mirrored;
+pub use momentum::Momentum;
+pub use potential::{Potential, Quadratics};
 pub use regulariser::Regulariser;
 pub use solve::{Acceleration, Solution};
 
