@@ -52,6 +52,11 @@ impl<T: Real> FixedPoint<T> {
 }
 
 impl<T: Real> Regulariser<'_, T> {
+    /// The steepest slope of `prox_{tau g*}`: below 1 where `R` is smooth.
+    pub fn steepest(&self) -> T {
+        self.activation.steepest()
+    }
+
     /// `R(x)`.
     pub fn value(&self, x: &[T]) -> f64 {
         let mut features: Vec<T> = memory::zeros(self.operator.range_len());
