@@ -274,7 +274,8 @@ impl Facts {
         });
         let limit = self.is_prox_at_limit().then_some((
             "limit",
-            "the proximity operator of a convex function, so firmly non-expansive: proven, for --tolerance".into(),
+            "the proximity operator of a convex function, so firmly non-expansive: proven, for --tolerance"
+                .into(),
         ));
         let facts = [
             ("format", format!("proxlift model, version {}", self.version)),

@@ -219,7 +219,8 @@ fn the_built_in_convex_networks_are_proven() {
         };
         let z = add_gaussian(&clean, model.sigma as f32, 1, 0).unwrap();
         let x = solve(&z);
-        let error = |a: &[f32]| a.iter().zip(clean.data()).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+        let error =
+            |a: &[f32]| a.iter().zip(clean.data()).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
         assert!(error(&x) < 0.4 * error(z.data()), "{} {}", error(&x), error(z.data()));
         // Pairs of pictures, near and far: the worst direction by power iteration, and other noise.
         let mut other = add_gaussian(&clean, 0.05, 2, 0).unwrap();

@@ -141,4 +141,3 @@ fn change<T: Real>(a: &[T], b: &[T]) -> f64 {
     let apart = sum2(a, b, |a, b| (a - b).to_double().powi(2)).sqrt();
     if apart == 0.0 { 0.0 } else { apart / norm_squared(a).sqrt() }
 }
-
