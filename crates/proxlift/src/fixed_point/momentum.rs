@@ -7,8 +7,8 @@
 //! ```
 //!
 //! with `beta = (1 - sqrt(q)) / (1 + sqrt(q))`, `q = 1 - p`, then lowers the dual objective by the factor `1 - sqrt(q)` each time:
-//! 0.68 for `p = 0.9`. Until momenta have grown to it they are those of the general case, `(t_k - 1) / t_{k+1}`, which for `p = 1`
-//! are started again whenever the steps have become longer.
+//! 0.61 for `p = 0.85`. Until momenta have grown to it they are those of the general case, `(t_k - 1) / t_{k+1}`, which for `p = 1`
+//! start again when they point the wrong way, `<y_k - u_{k+1}, u_{k+1} - u_k> > 0`, or the gap grew.
 //!
 //! A. Chambolle, T. Pock, "An introduction to continuous optimization for imaging", 2016, section 4.7; B. O'Donoghue, E. Candes,
 //! "Adaptive restart for accelerated gradient schemes", 2015.
@@ -22,25 +22,23 @@ pub struct Momentum<T> {
     acceleration: Acceleration,
     t: f64,
     most: T,
-    /// How far the iteration moved when it was last asked.
-    moved: f64,
 }
 
 impl<T: Real> Momentum<T> {
     /// For an activation whose slopes are at most `steepest`.
     pub fn new(acceleration: Acceleration, steepest: T) -> Self {
         let root = (1.0 - steepest.to_double()).clamp(0.0, 1.0).sqrt();
-        Self { acceleration, t: 1.0, most: T::of((1.0 - root) / (1.0 + root)), moved: f64::INFINITY }
+        Self { acceleration, t: 1.0, most: T::of((1.0 - root) / (1.0 + root)) }
     }
 
-    /// Whether to go on without momentum, as the iteration moves by more than it did; then it starts again.
-    pub fn restarts(&mut self, moved: f64) -> bool {
-        let longer = moved > self.moved;
-        if longer {
-            self.t = 1.0;
-        }
-        self.moved = if longer { f64::INFINITY } else { moved };
-        longer
+    /// Whether it stays below 1, so that it need not start again.
+    pub fn is_bounded(&self) -> bool {
+        self.acceleration == Acceleration::None || self.most < T::one()
+    }
+
+    /// Starts again.
+    pub fn restart(&mut self) {
+        self.t = 1.0;
     }
 }
 

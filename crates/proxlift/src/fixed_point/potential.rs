@@ -4,7 +4,7 @@
 //! With `s_j` piecewise linear, both are piecewise quadratic, with corners where `t` is a knot. Between two of them
 //!
 //! ```text
-//! g(w)  = g_m  + d (u_m + d k / 2),      d = w - w_m,      k = p / (tau (1 - p))
+//! g(w)  = g_m  + d (u_m + d k / 2),      d = w - w_m,      k = tau p / (1 - p)
 //! g*(u) = g*_m + d (w_m + d / 2k),       d = u - u_m
 //! ```
 //!
@@ -107,7 +107,7 @@ impl Potential {
         let p = slopes[pieces].to_double();
         let exchanged: Vec<_> = corners.iter().map(|&(w, u)| (u, w)).collect();
         Self {
-            g: Quadratics::new(&corners, p / (tau * (1.0 - p))),
+            g: Quadratics::new(&corners, tau * p / (1.0 - p)),
             conjugate: Quadratics::new(&exchanged, tau.recip() * (1.0 - p) / p),
         }
     }

@@ -81,7 +81,7 @@ impl<T: Real> Regulariser<'_, T> {
             (operator.images(), operator.features(), operator.features(), operator.features());
         let mut x: Vec<T> = memory::zeros(pixels);
         let mut momentum = Momentum::new(Acceleration::Nesterov, self.activation.steepest());
-        let mut iterations = 0;
+        let (mut iterations, mut before) = (0, f64::INFINITY);
         loop {
             let betas: Vec<T> = momentum.by_ref().take(every.min(most - iterations)).collect();
             for &beta in &betas {
@@ -115,9 +115,11 @@ impl<T: Real> Regulariser<'_, T> {
             if iterations >= most {
                 return Ok((x, DualInfo { stop: at_limit, ..info }));
             }
-            if momentum.restarts(info.gap) {
+            if info.gap > before && !momentum.is_bounded() {
+                momentum.restart();
                 y.copy_from(&u);
             }
+            before = info.gap;
         }
     }
 }

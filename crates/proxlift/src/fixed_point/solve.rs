@@ -3,7 +3,7 @@
 //! With inertia, `y_k = u_k + beta_k (u_k - u_{k-1})` goes through the layer in place of `u_k`; see [`Momentum`].
 
 use super::{FixedPoint, FixedPointParams, Momentum, alone, together};
-use crate::real::{norm_squared, sum2};
+use crate::real::{norm_squared, sum2, sum3};
 use crate::{Real, Result, engine::Engine, field::Field, named::named};
 use rayon::prelude::*;
 
@@ -17,7 +17,7 @@ named! {
     }
 }
 
-/// Layers between two looks at how far they move.
+/// Layers between two looks at how far they move, where momenta are bounded.
 const BLOCK: usize = 4;
 
 /// The fixed points of a batch.
@@ -99,9 +99,14 @@ impl<T: Real> FixedPoint<T> {
         let layer = self.layer();
         let (mut y, mut v, mut r, mut next) = (u.clone(), u.zeros_like(), z.zeros_like(), u.zeros_like());
         let mut momentum = Momentum::new(params.acceleration, self.activation.steepest());
+        let block = if momentum.is_bounded() { BLOCK } else { 1 };
         let mut iterations = 0;
         loop {
-            let betas: Vec<T> = momentum.by_ref().take(BLOCK.min(params.most - iterations)).collect();
+            if !momentum.is_bounded() {
+                v.copy_from(&y);
+                next.copy_from(&u);
+            }
+            let betas: Vec<T> = momentum.by_ref().take(block.min(params.most - iterations)).collect();
             engine.iterate(layer, z, &betas, &mut u, &mut y);
             iterations += betas.len();
             let last = betas.last().map_or(0.0, |beta| beta.to_double());
@@ -110,7 +115,9 @@ impl<T: Real> FixedPoint<T> {
                 "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
             // What a layer moves is known from how the last one moved, unless there is no momentum.
             if moved > params.tolerance && iterations < params.most {
-                if momentum.restarts(moved) {
+                let against = |y: T, u: T, before: T| (y - u).to_double() * (u - before).to_double();
+                if !momentum.is_bounded() && sum3(v.data(), u.data(), next.data(), against) > 0.0 {
+                    momentum.restart();
                     y.copy_from(&u);
                 }
                 continue;
