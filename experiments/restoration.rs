@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p proxlift --example restoration -- PICTURES [--kernels FOLDER] [--task NAME] [--noise 12.75]
-//!     [--prior best|small|tv] [--most N] [--side 256] [--steps N --first S --last S --lambda X]
+//!     [--prior best|convex|tv] [--strength X] [--tolerance X] [--most N] [--every N] [--side 256] [--steps N --first S --last S --lambda X]
 //! ```
 //!
 //! Tasks: `levin` (the kernels of FOLDER, `.npy`, with circular borders), `gaussian:1.6` and other kernels by name, `inpaint`
@@ -13,6 +13,7 @@
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::{Image, io, noise::add_gaussian};
 use proxlift::restoration::{Border, Degradation, Kernel, Prior, Restorer, Schedule};
+use proxlift::solver::Until;
 use proxlift::{Result, dataset::images_below};
 use rand::RngExt;
 use std::path::Path;
@@ -64,7 +65,7 @@ fn main() -> Result<()> {
     let (side, most) = (number("--side").unwrap_or(1e6) as usize, number("--most").unwrap_or(1e6) as usize);
     let every = number("--every").unwrap_or(1.0) as usize;
     let paths = images_below(Path::new(&folder))?;
-    let (mut scores, mut seconds, mut before) = (Vec::new(), 0.0, Vec::new());
+    let (mut scores, mut seconds, mut before, mut iterations) = (Vec::new(), 0.0, Vec::new(), 0);
     for (index, path) in paths.iter().step_by(every).take(most).enumerate() {
         let clean = io::read(path)?.image.centre(side);
         // Only where pixels are left out do sides have to be divided.
@@ -75,7 +76,10 @@ fn main() -> Result<()> {
             let mut restorer = Restorer::new(degradation).border(Border::Circular).prior(prior.clone());
             let seen = restorer.degrade(&clean)?;
             let seen = add_gaussian(&seen, sigma as f32, 1, index as u64)?;
-            restorer = restorer.sigma(sigma);
+            restorer = restorer.sigma(sigma).strength(number("--strength").unwrap_or(1.0));
+            if let Some(tolerance) = number("--tolerance") {
+                restorer = restorer.until(Until { tolerance, most: 2000 });
+            }
             if let Some(lambda) = number("--lambda") {
                 let first = number("--first").unwrap_or(49.0) / 255.0;
                 let last = number("--last").map_or(sigma, |last| last / 255.0);
@@ -85,6 +89,7 @@ fn main() -> Result<()> {
             let start = Instant::now();
             let restored = restorer.restore(&seen)?;
             seconds += start.elapsed().as_secs_f64();
+            iterations += restored.iterations;
             scores.push(psnr(&clean, &rounded(&restored.image), Peak::ONE)?);
             if seen.shape() == clean.shape() {
                 before.push(psnr(&clean, &seen, Peak::ONE)?);
@@ -93,8 +98,9 @@ fn main() -> Result<()> {
     }
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
     let seconds = seconds / scores.len() as f64;
+    let iterations = iterations / scores.len();
     println!(
-        "{task}, noise {:.2}: {} pictures, before {:.2}, after {:.2} dB, {seconds:.2} s each",
+        "{task}, noise {:.2}: {} pictures, before {:.2}, after {:.2} dB, {iterations} iterations, {seconds:.2} s each",
         255.0 * sigma,
         scores.len(),
         mean(&before),

@@ -1,7 +1,8 @@
 //! `proxlift inspect`: what is inside a model, and how much it amplifies.
 
 use crate::{files::check_free, output, sensitivity::jacobian_norms, test_set::images};
-use proxlift::analysis::{LipschitzBound, filter_sheet};
+use proxlift::analysis::{LipschitzBound, filter_sheet, potential_sheet};
+use proxlift::fixed_point::FixedPoint;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::noise::add_gaussian;
 use proxlift::model::{BuiltIn, Model};
@@ -37,7 +38,11 @@ pub struct Arguments {
     /// Draw the filters: one row per layer, one tile per filter; grey is 0, white the largest weight of the row
     #[arg(long, alias = "filters", value_name = "PNG", requires = "model")]
     filter_sheet: Option<PathBuf>,
-    /// Replace the filter sheet if it exists
+    /// Draw the potentials of a convex network: each filter, and below it its potential for responses of up to eight times
+    /// those to noise
+    #[arg(long, value_name = "PNG", requires = "model")]
+    potential_sheet: Option<PathBuf>,
+    /// Replace sheets that exist
     #[arg(long)]
     overwrite: bool,
     /// Print one JSON object
@@ -62,7 +67,7 @@ const TOO_LARGE: &str = "left out: the network is too large for that to take sec
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Some(name) = &arguments.model else { return list() };
-    if let Some(sheet) = &arguments.filter_sheet {
+    for sheet in arguments.filter_sheet.iter().chain(&arguments.potential_sheet) {
         check_free(sheet, arguments.overwrite)?;
     }
     let (model, version) = load(name, arguments.colour)?;
@@ -71,6 +76,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let measured = Measured::at(&model, known, arguments.data.as_deref(), arguments.seed)?;
     if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
+        output::note(format_args!("wrote {}", sheet.display()));
+    }
+    if let Some(sheet) = &arguments.potential_sheet {
+        let drawn = potential_sheet(&model.network, model.sigma)
+            .map_err(|error| Error::invalid(format!("--potential-sheet: {error}")))?;
+        io::write(sheet, &Picture::new(drawn, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
     }
     let facts = Facts { model, version, bound, measured };
@@ -123,7 +134,7 @@ fn list() -> anyhow::Result<()> {
         for (channels, pictures) in [(Channels::Grey, "grey"), (Channels::Rgb, "colour")] {
             let Model { network, sigma, .. } = built_in.model(channels);
             let Architecture { depth, features, .. } = network.architecture();
-            let (name, parameters, sigma) = (built_in.name(), network.parameters(), 255.0 * sigma);
+            let (name, parameters, sigma) = (built_in.name(), network.distinct_parameters(), 255.0 * sigma);
             output::line(format_args!(
                 "{name:<8} {pictures:<9} {depth:>3} {features:>3} {parameters:>11}  sigma {sigma:.0}/255"
             ))?;
@@ -186,6 +197,13 @@ impl Facts {
         norms.iter().enumerate().map(layer).collect()
     }
 
+    /// Whether the network is the proximity operator of a convex function when it is run to its limit: one operator with its
+    /// adjoint in all layers, and activations that are proxes.
+    fn is_prox_at_limit(&self) -> bool {
+        FixedPoint::of(&self.model.network).is_ok_and(|limit| limit.activation.piecewise().is_some())
+            && self.steepest() <= 1.0
+    }
+
     fn steepest(&self) -> f64 {
         self.model.network.activation.iter().map(|s| f64::from(s.steepest())).fold(0.0, f64::max)
     }
@@ -203,7 +221,7 @@ impl Facts {
         output::json(&json!({
             "format_version": self.version,
             "architecture": sizes,
-            "parameters": network.parameters(),
+            "parameters": network.distinct_parameters(),
             "unrolling": network.unrolling,
             "bounded": network.bounded,
             "border": network.border,
@@ -218,6 +236,7 @@ impl Facts {
             "lambda": { "min": least, "max": most },
             "non_expansive_layers": bound.as_ref().map(|b| network.is_plain() && b.layers_are_non_expansive()),
             "lipschitz_bound": bound.as_ref().map(|b| b.bound),
+            "proximity_operator_at_limit": self.is_prox_at_limit(),
             "jacobian_norm": self.measured,
             "layers": self.layers(),
             "provenance": provenance,
@@ -253,10 +272,15 @@ impl Facts {
                  ({data})"
             )
         });
-        for (name, fact) in [
+        let limit = self.is_prox_at_limit().then_some((
+            "limit",
+            "the proximity operator of a convex function, so firmly non-expansive: proven, for --tolerance"
+                .into(),
+        ));
+        let facts = [
             ("format", format!("proxlift model, version {}", self.version)),
             ("network", network.to_string()),
-            ("parameters", network.parameters().to_string()),
+            ("parameters", network.distinct_parameters().to_string()),
             ("receptive field", format!("{field} x {field} pixels")),
             ("work", format!("{} multiply-adds per pixel", sizes.forward_flops() / 2)),
             ("trained for", format!("{noise} noise, sigma {sigma:.4} ({:.1}/255)", 255.0 * sigma)),
@@ -265,7 +289,8 @@ impl Facts {
             ("layers", layers.into()),
             ("Lipschitz bound", factor),
             ("Jacobian norm", norms),
-        ] {
+        ];
+        for (name, fact) in facts.into_iter().chain(limit) {
             output::line(format_args!("{name:<16} {fact}"))?;
         }
         if bound.is_some() {

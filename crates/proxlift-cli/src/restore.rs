@@ -53,9 +53,12 @@ pub struct Arguments {
     #[arg(long, value_name = "G", value_parser = not_negative, allow_negative_numbers = true)]
     gain: Option<f64>,
     /// What pictures are like: best or small (built-in denoisers) or a model file; or a convex function, for which the
-    /// optimum is found: tv (total variation) or convex:FILE (a model of `proxlift train --convex`)
+    /// optimum is found: convex (built in), convex:FILE (a model of `proxlift train --convex`) or tv (total variation)
     #[arg(long, value_name = "NAME|FILE", default_value = "best")]
     prior: String,
+    /// How much the prior counts: as if for noise so many times as strong
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = not_negative, allow_negative_numbers = true)]
+    strength: f64,
     /// Also write the middle of the picture before and after, pixel by pixel: a PNG file
     #[arg(long, value_name = "PNG")]
     before_after: Option<PathBuf>,
@@ -87,6 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         None => picture.image.clone(),
     };
     let restorer = Restorer::new(degradation).border(arguments.border).likelihood(likelihood).prior(prior);
+    let restorer = restorer.strength(arguments.strength);
     let start = Instant::now();
     let restored = pool
         .install(|| restore(&restorer, &seen))

@@ -104,6 +104,20 @@ fn evaluate_prints_a_table() {
 }
 
 #[test]
+fn inspect_draws_potentials_where_there_are_any() {
+    let desk = Desk::new();
+    let (out, _) = desk.succeeds(&["inspect", "convex", "--potential-sheet", "potentials.png"]);
+    assert!(out.contains("limit            the proximity operator of a convex function"), "{out}");
+    let sheet = io::read(desk.path("potentials.png")).unwrap().image;
+    // Curves on white paper.
+    let share = |test: &dyn Fn(f32) -> bool| {
+        sheet.data().iter().filter(|v| test(**v)).count() as f64 / sheet.data().len() as f64
+    };
+    assert!(share(&|v| v == 1.0) > 0.2 && share(&|v| v < 0.1) > 0.002);
+    desk.refuses(&["inspect", "small", "--potential-sheet", "x.png"], &["--potential-sheet", "tie them"]);
+}
+
+#[test]
 fn inspect_shows_numbers_and_filters() {
     let desk = Desk::new();
     desk.model("m.safetensors", 3);

@@ -178,4 +178,12 @@ fn a_learned_convex_prior_denoises_and_deblurs_to_a_proven_gap() {
     let [gap, objective] = ["gap", "objective"].map(|key| facts[key].as_f64().unwrap());
     assert!(facts["settled"] == true && gap <= 1e-4 * objective && gap >= 0.0, "{facts}");
     assert!(score(&desk, "seen-restored.png", &clean) > score(&desk, "seen.png", &clean) + 0.5);
+    let built_in = ["--prior", "convex", "-o", "built-in.png"];
+    desk.succeeds(&[&flags[..], &built_in].concat());
+    desk.succeeds(&[&flags[..], &["--prior", "convex", "--strength", "5", "-o", "smooth.png"]].concat());
+    assert!(score(&desk, "built-in.png", &clean) > score(&desk, "smooth.png", &clean));
+    desk.refuses(
+        &[&flags[..], &["--prior", "convex", "--strength", "0", "-o", "x.png"]].concat(),
+        &["strength"],
+    );
 }

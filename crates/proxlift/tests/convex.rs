@@ -1,9 +1,12 @@
 //! The network at its fixed point, whatever its weights, is the proximity operator of a convex function.
 
+use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::engine::{Cpu, Engine, Reference};
 use proxlift::field::Field;
-use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Regulariser};
+use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Potential, Regulariser};
+use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::laws::{adjoint_mismatch, max_relative_difference, random_field};
+use proxlift::model::BuiltIn;
 use proxlift::network::Activation;
 use proxlift::operator::{Convolution, Filters, PowerState, spectral_norm};
 use proxlift::prox::{PiecewiseLinear, Prox};
@@ -158,4 +161,77 @@ fn no_pair_of_images_is_a_counter_example_to_firm_non_expansiveness() {
     }
     assert!(worst <= 1e-3, "{worst:e}");
     assert!(longest <= 1.0 + 1e-3 && longest > 0.3, "{longest}");
+}
+
+#[test]
+fn potentials_are_those_of_the_activation() {
+    for seed in 0..3 {
+        let limit = network(seed);
+        let s = limit.activation.piecewise().unwrap();
+        for j in 0..5 {
+            let potential = Potential::new(s, limit.tau, j);
+            for t in [-3.0, -0.4, -0.1, 0.0, 0.03, 0.2, 0.9] {
+                let (u, w) = (s.at(j, t), (t - s.at(j, t)) / limit.tau);
+                let (g, conjugate) = (potential.g.at(w), potential.conjugate.at(u));
+                assert!((conjugate - s.value_at(j, u) / limit.tau).abs() < 1e-12, "{j} {t}");
+                assert!((g - s.conjugate_at(j, limit.tau * w) / limit.tau).abs() < 1e-12, "{j} {t}");
+                // Fenchel-Young, with equality as u is the slope of g at w.
+                assert!((g + conjugate - u * w).abs() < 1e-12 && g >= 0.0 && conjugate >= 0.0);
+                assert!(potential.g.at(w + 0.1) + conjugate - u * (w + 0.1) >= -1e-12);
+            }
+        }
+    }
+    // A clip is the absolute value, and its conjugate ends at the threshold.
+    let clip = PiecewiseLinear::clip(vec![0.3]);
+    let potential = Potential::new(&clip, 0.7, 0);
+    assert!((potential.g.at(-2.0) - 0.6).abs() < 1e-12);
+    assert!(potential.conjugate.at(0.3) == 0.0 && potential.conjugate.at(0.31).is_infinite());
+}
+
+/// Slopes of at most `p`: the dual objective falls by `1 - sqrt(1 - p)` each time, and so does a bound on the gap.
+#[test]
+fn smooth_potentials_are_solved_at_the_known_rate() {
+    let mut limit = network(1);
+    let mut s = limit.activation.piecewise().unwrap().clone();
+    s.flatten(0.8);
+    limit.activation = s.into();
+    let (r, z) = (regulariser(&limit), random_field::<f64>(PIXELS, 3));
+    let (_, found) = prox(&r, &z, 1e-12);
+    let rate = 1.0 - (1.0 - r.steepest()).sqrt();
+    let bound = (1e-12f64.ln() / rate.ln()).ceil() as usize;
+    assert!(found.stop == DualStop::GapReached && found.iterations < 2 * bound, "{found:?} {bound}");
+}
+
+#[test]
+fn the_built_in_convex_networks_are_proven() {
+    for channels in [Channels::Grey, Channels::Rgb] {
+        let model = BuiltIn::Convex.model(channels);
+        let limit = FixedPoint::of(&model.network).unwrap();
+        let cpu = Cpu::new();
+        let size = (31, 26);
+        let r = limit.regulariser(&cpu as &dyn Engine<f32>, size).unwrap();
+        let clean = dead_leaves(3, 0, size.0, size.1, channels).unwrap();
+        let solve = |z: &Image| {
+            let stop = StopRule::Gap { tolerance: 1e-7, max_iterations: 2000, check_every: 10 };
+            let (x, info) = r.prox(z.data(), stop, &mut |_| ControlFlow::Continue(())).unwrap();
+            assert!(info.stop == DualStop::GapReached && info.iterations <= 200, "{info:?}");
+            x
+        };
+        let z = add_gaussian(&clean, model.sigma as f32, 1, 0).unwrap();
+        let x = solve(&z);
+        let error =
+            |a: &[f32]| a.iter().zip(clean.data()).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+        assert!(error(&x) < 0.4 * error(z.data()), "{} {}", error(&x), error(z.data()));
+        // Pairs of pictures, near and far: the worst direction by power iteration, and other noise.
+        let mut other = add_gaussian(&clean, 0.05, 2, 0).unwrap();
+        for _ in 0..6 {
+            let y = solve(&other);
+            let change: Vec<f64> = y.iter().zip(&x).map(|(y, x)| f64::from(y - x)).collect();
+            let step: Vec<f64> = other.data().iter().zip(z.data()).map(|(o, z)| f64::from(o - z)).collect();
+            assert!(norm_squared(&change) <= dot(&change, &step) * (1.0 + 1e-3) + 1e-6);
+            let scale = 0.3 / norm_squared(&change).sqrt();
+            let moved = z.data().iter().zip(&change).map(|(z, d)| z + (scale * d) as f32);
+            other = Image::new(channels.count(), size.0, size.1, moved.collect()).unwrap();
+        }
+    }
 }

@@ -90,6 +90,33 @@ fn the_fixed_point_is_the_solution_of_the_variational_problem() {
     }
 }
 
+/// Layers in place: of the fast engine those of the plain one, for learned activations, clips and others.
+#[test]
+fn layers_in_place_are_the_same_in_both_engines() {
+    for (limit, channels) in [(limit(filters(3, 1, 2), pieces()), 1), (limit(filters(3, 3, 4), clip()), 3)] {
+        let limit = FixedPoint {
+            theta: limit.theta.cast::<f32>(),
+            tau: limit.tau as f32,
+            activation: limit.activation.cast(),
+            border: 0,
+        };
+        let grid = limit.grid(21, 37).unwrap();
+        let field = |planes: usize, seed: u64| {
+            let numbers = random_field::<f32>(SAMPLES * planes * grid.pixels(), seed);
+            Field::from_planar(SAMPLES, planes, grid, &numbers).unwrap()
+        };
+        let z = field(channels, 3);
+        let run = |engine: &dyn Engine<f32>| {
+            let (mut u, mut y) = (field(3, 1), field(3, 2));
+            engine.iterate(limit.layer(), &z, &[0.0, 0.3, 0.5], &mut u, &mut y);
+            engine.advance(limit.layer(), &z, 0.4, &mut u, &mut y);
+            [u.data().to_vec(), y.data().to_vec()].concat()
+        };
+        let (plain, fast) = (run(&Reference), run(&Cpu::new()));
+        assert!(max_relative_difference(&fast, &plain) < 1e-5);
+    }
+}
+
 #[test]
 fn inertia_takes_fewer_layers() {
     let limit = limit(filters(3, 1, 1), clip());

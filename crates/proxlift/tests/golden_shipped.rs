@@ -61,8 +61,9 @@ fn every_built_in_model_gives_the_golden_picture() {
     let mut worst: f64 = 0.0;
     for (colour, channels) in [("grey", Channels::Grey), ("colour", Channels::Rgb)] {
         for built_in in BuiltIn::ALL {
-            if built_in == BuiltIn::Photo && channels == Channels::Grey {
-                continue; // That is `best`.
+            // Photo in grey is `best`; the convex one is held to another solver (tests/convex.rs).
+            if (built_in == BuiltIn::Photo && channels == Channels::Grey) || built_in == BuiltIn::Convex {
+                continue;
             }
             let name = format!("{colour}-{}", built_in.name());
             let trained = built_in.model(channels).sigma;

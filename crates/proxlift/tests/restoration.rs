@@ -109,6 +109,32 @@ fn gaps_are_filled_and_small_pictures_enlarged() {
     }
 }
 
+/// Whatever does not fit the memory is restored in parts, which join without a trace.
+#[test]
+fn parts_are_the_whole() {
+    let clean = dead_leaves(5, 0, 300, 240, Channels::Rgb).unwrap();
+    let kernel: Kernel = "motion:7,30".parse().unwrap();
+    let known: Vec<bool> = (0..300 * 240).map(|i| i * 7 % 10 < 5).collect();
+    let tasks = [
+        (Degradation::Blur(kernel.clone()), Border::Circular),
+        (Degradation::Blur(kernel.clone()), Border::Mirrored),
+        (Degradation::Blur(kernel), Border::Unknown),
+        (Degradation::Missing { known, size: (300, 240) }, Border::Unknown),
+        (Degradation::Mosaic("gbrg".into()), Border::Unknown),
+        (Degradation::Small { factor: 2, kernel: Kernel::cubic(2) }, Border::Circular),
+    ];
+    for (degradation, border) in tasks {
+        let restorer = Restorer::new(degradation.clone()).border(border).sigma(0.01).prior(small());
+        let seen = add_gaussian(&restorer.degrade(&clean).unwrap(), 0.01, 1, 0).unwrap();
+        let whole = restorer.restore(&seen).unwrap().image;
+        let parts = restorer.memory(1).restore(&seen).unwrap().image;
+        assert!(parts != whole, "{degradation:?}: these were no parts");
+        let (whole_score, parts_score) = (score(&clean, &whole), score(&clean, &parts));
+        assert!((whole_score - parts_score).abs() < 0.15, "{degradation:?}: {whole_score} {parts_score}");
+        assert!(score(&whole, &parts) > 38.0, "{degradation:?}: {}", score(&whole, &parts));
+    }
+}
+
 #[test]
 fn kernels_are_what_they_say() {
     let told = |words: &str| words.parse::<Kernel>().unwrap_err().to_string();

@@ -188,6 +188,16 @@ pub trait Engine<T: Real>: Send + Sync {
         layer.activation.apply(v, u);
     }
 
+    /// As many layers as there are momenta, in place and with inertia: `r = L* y - z`, then [`Engine::advance`].
+    fn iterate(&self, layer: Layer<'_, T>, z: &Field<T>, betas: &[T], u: &mut Field<T>, y: &mut Field<T>) {
+        pass::iterate(self, layer, z, betas, (u, y));
+    }
+
+    /// `u+ = s(y - tau L r)`, which takes the place of `u`, and `y+ = u+ + beta (u+ - u)`, which takes that of `y`.
+    fn advance(&self, layer: Layer<'_, T>, r: &Field<T>, beta: T, u: &mut Field<T>, y: &mut Field<T>) {
+        pass::advance(self, layer, r, beta, (u, y));
+    }
+
     /// `out = s'(v) g`: the step of forward and of reverse derivatives through the activation.
     fn slope(&self, layer: Layer<'_, T>, v: &Field<T>, g: &Field<T>, out: &mut Field<T>) {
         layer.activation.slope(v, g, out);

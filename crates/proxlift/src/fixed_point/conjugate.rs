@@ -1,5 +1,6 @@
 //! `g*`, from the activation: `s` is the prox of `tau g*`.
 
+use super::potential::{Potential, Quadratics};
 use crate::prox::{PiecewiseLinear, Prox};
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -9,6 +10,7 @@ pub struct Conjugate<T> {
     /// The prox of `tau g*`.
     s: PiecewiseLinear<T>,
     tau: T,
+    potentials: Vec<Potential>,
     /// Numbers of a plane.
     plane: usize,
 }
@@ -16,15 +18,30 @@ pub struct Conjugate<T> {
 impl<T: Real> Conjugate<T> {
     /// For planes of so many numbers.
     pub fn new(s: PiecewiseLinear<T>, tau: T, plane: usize) -> Self {
-        Self { s, tau, plane }
+        let potentials = (0..s.features()).map(|j| Potential::new(&s, tau, j)).collect();
+        Self { s, tau, potentials, plane }
     }
 
-    fn sum(&self, of: &[T], term: impl Fn(usize, T) -> f64 + Sync) -> T {
-        let one = |(i, plane): (usize, &[T])| -> f64 {
-            plane.iter().map(|&u| term(i % self.s.features(), u)).sum()
-        };
+    /// The potentials, feature by feature.
+    pub fn potentials(&self) -> &[Potential] {
+        &self.potentials
+    }
+
+    /// `g*(u)`.
+    pub fn sum(&self, u: &[T]) -> f64 {
+        self.sums(u, |potential| &potential.conjugate)
+    }
+
+    /// `g(w)`.
+    pub fn sum_conjugate(&self, w: &[T]) -> f64 {
+        self.sums(w, |potential| &potential.g)
+    }
+
+    fn sums(&self, of: &[T], which: impl Fn(&Potential) -> &Quadratics + Sync) -> f64 {
+        let features = self.potentials.len();
+        let one = |(i, plane): (usize, &[T])| which(&self.potentials[i % features]).sum(plane);
         let sums: Vec<f64> = of.par_chunks(self.plane).enumerate().map(one).collect();
-        T::of(sums.iter().sum::<f64>() / self.tau.to_double())
+        sums.iter().sum()
     }
 }
 
@@ -35,15 +52,15 @@ impl<T: Real> Prox<T> for Conjugate<T> {
 
     fn scale(&mut self, factor: T) {
         self.s.scale(factor);
+        *self = Self::new(self.s.clone(), self.tau, self.plane);
     }
 
     fn value(&self, u: &[T]) -> T {
-        self.sum(u, |j, u| self.s.value_at(j, u.to_double()))
+        T::of(self.sum(u))
     }
 
-    /// `g(w) = psi*(tau w) / tau` for `psi = tau g*`.
     fn conjugate_value(&self, w: &[T]) -> T {
-        self.sum(w, |j, w| self.s.conjugate_at(j, (self.tau * w).to_double()))
+        T::of(self.sum_conjugate(w))
     }
 
     fn prox_in_place(&self, step: T, v: &mut [T]) {

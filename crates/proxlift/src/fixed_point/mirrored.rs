@@ -10,8 +10,8 @@ use crate::operator::{Filters, LinearOperator, convolution_norm_bound};
 use crate::{Real, Result, solver::safe_norm};
 use rayon::prelude::*;
 
-/// Rows of a strip: a few for each thread, and few enough for its features to stay in the cache.
-const ROWS: usize = 32;
+/// Rows of a strip, at most: many beside those around it, and few enough for all threads to have some.
+const ROWS: usize = 64;
 
 /// Frequencies on each axis at which the norm is bounded, and the side of the picture at whose edges it is looked for.
 const FREQUENCIES: usize = 64;
@@ -26,6 +26,9 @@ pub struct Mirrored<'e, T: Real> {
     theta: Filters<T>,
     height: usize,
     width: usize,
+    /// Strips, and rows of each but the last.
+    strips: usize,
+    strip: usize,
     /// Of a strip and what is around it.
     grid: Grid,
 }
@@ -40,9 +43,10 @@ impl<'e, T: Real> Mirrored<'e, T> {
     ) -> Result<Self> {
         refuse!(theta.phases() > 1 => "the regulariser of a whole picture is not written for networks with a stride");
         let radius = theta.radius();
-        let rows = height.min(ROWS);
-        let grid = Grid::new(rows + 2 * radius, width + 2 * radius, radius)?;
-        Ok(Self { engine, theta, height, width, grid })
+        let strip = height.div_ceil(height.div_ceil(ROWS).max(1));
+        let grid = Grid::new(strip + 2 * radius, width + 2 * radius, radius)?;
+        refuse!(height == 0 || width == 0 => "a picture needs at least one pixel");
+        Ok(Self { engine, theta, height, width, strips: height.div_ceil(strip), strip, grid })
     }
 
     /// A bound on `||L||`: inside the picture, and at its edges.
@@ -58,36 +62,75 @@ impl<'e, T: Real> Mirrored<'e, T> {
         self.grid.len()
     }
 
-    fn strips(&self) -> usize {
-        self.height.div_ceil(ROWS)
+    /// Strips of the picture and what is around them, all zero.
+    pub(super) fn images(&self) -> Field<T> {
+        Field::zeros(self.strips, self.theta.channels(), self.grid)
     }
 
-    fn images(&self) -> Field<T> {
-        Field::zeros(self.strips(), self.theta.channels(), self.grid)
+    /// Features of all strips, all zero.
+    pub(super) fn features(&self) -> Field<T> {
+        Field::zeros(self.strips, self.theta.features(), self.grid)
     }
 
-    fn features(&self) -> Field<T> {
-        Field::zeros(self.strips(), self.theta.features(), self.grid)
+    /// The filters and the engine.
+    pub(super) fn parts(&self) -> (&Filters<T>, &'e dyn Engine<T>) {
+        (&self.theta, self.engine)
     }
 
     /// The row of the picture that is seen at a row of a strip.
     fn row(&self, strip: usize, y: usize) -> usize {
-        mirrored(strip * ROWS + y, self.theta.radius(), self.height)
+        mirrored(strip * self.strip + y, self.theta.radius(), self.height)
     }
 
     /// Rows of a strip that the picture has.
     fn rows(&self, strip: usize) -> usize {
-        (self.height - strip * ROWS).min(ROWS)
+        (self.height - strip * self.strip).min(self.strip)
     }
 
     /// Features that are not at pixels of the picture are none.
-    fn clear_around(&self, features: &mut [T]) {
+    pub(super) fn clear_around(&self, features: &mut [T]) {
         let (radius, sample) = (self.theta.radius(), self.theta.features() * self.grid.len());
         features.par_chunks_mut(self.grid.len()).enumerate().for_each(|(i, plane)| {
             self.grid.clear_border(radius, plane);
             let end = (radius + self.rows(i * self.grid.len() / sample)) * self.grid.stride();
             plane[end..].fill(T::zero());
         });
+    }
+}
+
+impl<T: Real> Mirrored<'_, T> {
+    /// `P`: the strips of a picture, with what is around them.
+    pub(super) fn unfold(&self, x: &[T], images: &mut Field<T>) {
+        let (channels, radius, pixels) =
+            (self.theta.channels(), self.theta.radius(), self.height * self.width);
+        let planes = images.data_mut().par_chunks_mut(self.grid.len()).enumerate();
+        planes.for_each(|(i, plane)| {
+            let from = &x[i % channels * pixels..][..pixels];
+            for (y, row) in plane.chunks_exact_mut(self.grid.stride()).take(self.grid.height()).enumerate() {
+                let from = &from[self.row(i / channels, y) * self.width..][..self.width];
+                row[radius..radius + self.width].copy_from_slice(from);
+                for x in (0..radius).chain(radius + self.width..self.grid.width()) {
+                    row[x] = from[mirrored(x, radius, self.width)];
+                }
+            }
+        });
+    }
+
+    /// `P*`.
+    pub(super) fn fold(&self, images: &Field<T>, x: &mut [T]) {
+        let (channels, radius, pixels) =
+            (self.theta.channels(), self.theta.radius(), self.height * self.width);
+        x.fill(T::zero());
+        for (i, plane) in images.data().chunks_exact(self.grid.len()).enumerate() {
+            let to = &mut x[i % channels * pixels..][..pixels];
+            for (y, row) in plane.chunks_exact(self.grid.stride()).take(self.grid.height()).enumerate() {
+                let to = &mut to[self.row(i / channels, y) * self.width..][..self.width];
+                to.iter_mut().zip(&row[radius..]).for_each(|(to, &from)| *to += from);
+                for x in (0..radius).chain(radius + self.width..self.grid.width()) {
+                    to[mirrored(x, radius, self.width)] += row[x];
+                }
+            }
+        }
     }
 }
 
@@ -104,24 +147,12 @@ impl<T: Real> LinearOperator<T> for Mirrored<'_, T> {
     }
 
     fn range_len(&self) -> usize {
-        self.strips() * self.theta.features() * self.grid.len()
+        self.strips * self.theta.features() * self.grid.len()
     }
 
     fn apply(&self, x: &[T], y: &mut [T]) {
         let (mut images, mut features) = (self.images(), self.features());
-        let (channels, radius, pixels) =
-            (self.theta.channels(), self.theta.radius(), self.height * self.width);
-        let planes = images.data_mut().par_chunks_mut(self.grid.len()).enumerate();
-        planes.for_each(|(i, plane)| {
-            let from = &x[i % channels * pixels..][..pixels];
-            for (y, row) in plane.chunks_exact_mut(self.grid.stride()).take(self.grid.height()).enumerate() {
-                let from = &from[self.row(i / channels, y) * self.width..][..self.width];
-                row[radius..radius + self.width].copy_from_slice(from);
-                for x in (0..radius).chain(radius + self.width..self.grid.width()) {
-                    row[x] = from[mirrored(x, radius, self.width)];
-                }
-            }
-        });
+        self.unfold(x, &mut images);
         self.engine.analyse(&self.theta, &images, &mut features);
         self.clear_around(features.data_mut());
         y.copy_from_slice(features.data());
@@ -132,18 +163,6 @@ impl<T: Real> LinearOperator<T> for Mirrored<'_, T> {
         features.data_mut().copy_from_slice(y);
         self.clear_around(features.data_mut());
         self.engine.adjoint(&self.theta, &features, &mut images);
-        let (channels, radius, pixels) =
-            (self.theta.channels(), self.theta.radius(), self.height * self.width);
-        x.fill(T::zero());
-        for (i, plane) in images.data().chunks_exact(self.grid.len()).enumerate() {
-            let to = &mut x[i % channels * pixels..][..pixels];
-            for (y, row) in plane.chunks_exact(self.grid.stride()).take(self.grid.height()).enumerate() {
-                let to = &mut to[self.row(i / channels, y) * self.width..][..self.width];
-                to.iter_mut().zip(&row[radius..]).for_each(|(to, &from)| *to += from);
-                for x in (0..radius).chain(radius + self.width..self.grid.width()) {
-                    to[mirrored(x, radius, self.width)] += row[x];
-                }
-            }
-        }
+        self.fold(&images, x);
     }
 }

@@ -15,11 +15,15 @@
 
 mod conjugate;
 mod mirrored;
+mod momentum;
+mod potential;
 mod regulariser;
 mod solve;
 
 pub use conjugate::Conjugate;
 pub use mirrored::Mirrored;
+pub use momentum::Momentum;
+pub use potential::{Potential, Quadratics};
 pub use regulariser::Regulariser;
 pub use solve::{Acceleration, Solution};
 
@@ -111,9 +115,7 @@ impl<T: Real> FixedPoint<T> {
         refuse!(!one_step || network.bounded || !network.synthesis.is_empty() =>
             "the fixed point is that of dual forward-backward, plain or inertial, without bounds and without a synthesis of its own");
         let (theta, tau, activation) = (&network.theta[0], network.tau[0], &network.activation[0]);
-        let tied = network.theta.iter().all(|other| other == theta)
-            && network.activation.iter().all(|other| other == activation);
-        refuse!(!tied => "the layers of the network differ, but a fixed point is that of one layer: tie them");
+        refuse!(!network.is_tied() => "the layers of the network differ, but a fixed point is that of one layer: tie them");
         let (theta, activation) = (theta.clone(), activation.clone());
         Ok(Self { theta, tau, activation, border: network.border })
     }

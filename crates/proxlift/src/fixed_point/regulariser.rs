@@ -10,12 +10,13 @@
 //! operator of `R`, and firmly non-expansive: `||x^ - y^||^2 <= <x^ - y^, z - w>` for the results of `z` and `w`. How near
 //! an iterate is to `x^` is proven by the [duality gap](crate::solver::DualForwardBackward).
 
-use super::{Conjugate, FixedPoint, Mirrored};
+use super::{Acceleration, Conjugate, FixedPoint, Mirrored, Momentum};
 use crate::engine::Engine;
+use crate::network::{Activation, Layer};
 use crate::operator::LinearOperator;
-use crate::prox::Prox;
-use crate::solver::{DualForwardBackward, DualInfo, DualParams, Inertia, StopRule, Watch};
-use crate::{Real, Result, memory};
+use crate::real::{dot, sum2};
+use crate::solver::{DualInfo, DualStop, StopRule, Watch};
+use crate::{Error, Real, Result, memory};
 
 /// `R`, for pictures of one size.
 pub struct Regulariser<'e, T: Real> {
@@ -25,6 +26,8 @@ pub struct Regulariser<'e, T: Real> {
     pub conjugate: Conjugate<T>,
     /// A step that inertia allows: `tau ||L||^2 <= 1`.
     pub tau: T,
+    /// The prox of `tau g*`.
+    activation: Activation<T>,
 }
 
 impl<T: Real> FixedPoint<T> {
@@ -42,25 +45,81 @@ impl<T: Real> FixedPoint<T> {
         let operator = Mirrored::new(engine, self.theta.clone(), size)?;
         let norm = operator.norm()?;
         let tau = if norm > 0.0 { T::of(1.0 / (norm * norm)) } else { self.tau };
-        let conjugate = Conjugate::new(s.with_step(tau / self.tau), tau, operator.plane());
-        Ok(Regulariser { operator, conjugate, tau })
+        let s = s.with_step(tau / self.tau);
+        let conjugate = Conjugate::new(s.clone(), tau, operator.plane());
+        Ok(Regulariser { operator, conjugate, tau, activation: s.into() })
     }
 }
 
 impl<T: Real> Regulariser<'_, T> {
+    /// The steepest slope of `prox_{tau g*}`: below 1 where `R` is smooth.
+    pub fn steepest(&self) -> T {
+        self.activation.steepest()
+    }
+
     /// `R(x)`.
     pub fn value(&self, x: &[T]) -> f64 {
         let mut features: Vec<T> = memory::zeros(self.operator.range_len());
         self.operator.apply(x, &mut features);
-        self.conjugate.conjugate_value(&features).to_double()
+        self.conjugate.sum_conjugate(&features)
     }
 
-    /// `prox_R(z)`, as near as the rule asks; `watch` may end it.
+    /// `prox_R(z)`, as near as the rule asks, by dual forward-backward with [momentum](Momentum); `watch` may end it.
     /// Fails when the length does not fit, or the iterates are not finite.
     pub fn prox(&self, z: &[T], stop: StopRule, watch: &mut Watch<'_>) -> Result<(Vec<T>, DualInfo)> {
-        let mut solver = DualForwardBackward::new(&self.operator);
-        let params = DualParams { tau: self.tau, inertia: Inertia::Nesterov, stop };
-        let info = solver.solve_watched(&self.operator, &self.conjugate, z, &params, watch)?;
-        Ok((solver.into_x(), info))
+        let (operator, pixels) = (&self.operator, self.operator.domain_len());
+        refuse!(z.len() != pixels => "a field has {} entries, but the operator needs {pixels}", z.len());
+        let (tolerance, most, every, at_limit) = match stop {
+            StopRule::Gap { tolerance, max_iterations, check_every } => {
+                (tolerance, max_iterations, check_every.max(1), DualStop::IterationLimit)
+            }
+            StopRule::Iterations(most) => (-1.0, most, most.max(1), DualStop::IterationsDone),
+        };
+        let (theta, engine) = operator.parts();
+        let layer = Layer { theta, synthesis: theta, tau: self.tau, activation: &self.activation };
+        let (mut images, mut u, mut y, mut w) =
+            (operator.images(), operator.features(), operator.features(), operator.features());
+        let mut x: Vec<T> = memory::zeros(pixels);
+        let mut momentum = Momentum::new(Acceleration::Nesterov, self.activation.steepest());
+        let (mut iterations, mut before) = (0, f64::INFINITY);
+        loop {
+            let betas: Vec<T> = momentum.by_ref().take(every.min(most - iterations)).collect();
+            for &beta in &betas {
+                if watch(iterations).is_break() {
+                    return Err(Error::Cancelled);
+                }
+                engine.adjoint(theta, &y, &mut images);
+                operator.fold(&images, &mut x);
+                x.iter_mut().zip(z).for_each(|(x, &z)| *x -= z);
+                operator.unfold(&x, &mut images);
+                engine.advance(layer, &images, beta, &mut u, &mut y);
+                operator.clear_around(u.data_mut());
+                operator.clear_around(y.data_mut());
+                iterations += 1;
+            }
+            engine.adjoint(theta, &u, &mut images);
+            operator.fold(&images, &mut x);
+            x.iter_mut().zip(z).for_each(|(x, &z)| *x = z - *x);
+            operator.unfold(&x, &mut images);
+            engine.analyse(theta, &images, &mut w);
+            operator.clear_around(w.data_mut());
+            let penalty = self.conjugate.sum_conjugate(w.data());
+            let gap = penalty + self.conjugate.sum(u.data()) - dot(w.data(), u.data());
+            let primal = 0.5 * sum2(&x, z, |x, z| (x - z).to_double().powi(2)) + penalty;
+            refuse!(gap.is_nan() || primal.is_nan() =>
+                "the iterates were not finite after {iterations} iterations: is the input finite?");
+            let info = DualInfo { iterations, primal, gap: gap.max(0.0), stop: DualStop::GapReached };
+            if info.gap <= tolerance * primal && info.gap.is_finite() {
+                return Ok((x, info));
+            }
+            if iterations >= most {
+                return Ok((x, DualInfo { stop: at_limit, ..info }));
+            }
+            if info.gap > before && !momentum.is_bounded() {
+                momentum.restart();
+                y.copy_from(&u);
+            }
+            before = info.gap;
+        }
     }
 }

@@ -1,11 +1,8 @@
 //! The forward pass: layers until nothing moves.
 //!
-//! With inertia, `y_k = u_k + beta_k (u_k - u_{k-1})` goes through the layer in place of `u_k`, and each sample starts again
-//! without inertia when its own points the wrong way, `<y_k - u_{k+1}, u_{k+1} - u_k> > 0`.
-//!
-//! B. O'Donoghue, E. Candes, "Adaptive restart for accelerated gradient schemes", 2015.
+//! With inertia, `y_k = u_k + beta_k (u_k - u_{k-1})` goes through the layer in place of `u_k`; see [`Momentum`].
 
-use super::{FixedPoint, FixedPointParams, alone, together};
+use super::{FixedPoint, FixedPointParams, Momentum, alone, together};
 use crate::real::{norm_squared, sum2, sum3};
 use crate::{Real, Result, engine::Engine, field::Field, named::named};
 use rayon::prelude::*;
@@ -19,6 +16,9 @@ named! {
         Nesterov = "nesterov",
     }
 }
+
+/// Layers between two looks at how far they move, where momenta are bounded.
+const BLOCK: usize = 4;
 
 /// The fixed points of a batch.
 #[derive(Clone, Debug)]
@@ -97,23 +97,40 @@ impl<T: Real> FixedPoint<T> {
         params: FixedPointParams,
     ) -> Result<One<T>> {
         let layer = self.layer();
-        let (mut y, mut next, mut v, mut r) = (u.clone(), u.zeros_like(), u.zeros_like(), z.zeros_like());
-        let (mut iterations, mut residual, mut t) = (0, f64::INFINITY, 1.0);
-        while iterations < params.most && residual > params.tolerance {
-            engine.layer(layer, &y, z, &mut r, &mut v);
+        let (mut y, mut v, mut r, mut next) = (u.clone(), u.zeros_like(), z.zeros_like(), u.zeros_like());
+        let mut momentum = Momentum::new(params.acceleration, self.activation.steepest());
+        let block = if momentum.is_bounded() { BLOCK } else { 1 };
+        let mut iterations = 0;
+        loop {
+            if !momentum.is_bounded() {
+                v.copy_from(&y);
+                next.copy_from(&u);
+            }
+            let betas: Vec<T> = momentum.by_ref().take(block.min(params.most - iterations)).collect();
+            engine.iterate(layer, z, &betas, &mut u, &mut y);
+            iterations += betas.len();
+            let last = betas.last().map_or(0.0, |beta| beta.to_double());
+            let moved = change(u.data(), y.data()) / last;
+            refuse!(moved.is_nan() && last > 0.0 =>
+                "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
+            // What a layer moves is known from how the last one moved, unless there is no momentum.
+            if moved > params.tolerance && iterations < params.most {
+                let against = |y: T, u: T, before: T| (y - u).to_double() * (u - before).to_double();
+                if !momentum.is_bounded() && sum3(v.data(), u.data(), next.data(), against) > 0.0 {
+                    momentum.restart();
+                    y.copy_from(&u);
+                }
+                continue;
+            }
+            engine.layer(layer, &u, z, &mut r, &mut v);
             engine.activate(layer, &v, &mut next);
-            iterations += 1;
-            residual = change(next.data(), y.data());
+            let residual = change(next.data(), u.data());
             refuse!(residual.is_nan() =>
                 "the iterates were not finite after {iterations} iterations: is tau below 2 / ||L||^2 and the input finite?");
-            match params.acceleration {
-                Acceleration::None => y.copy_from(&next),
-                Acceleration::Nesterov => extrapolate(&mut t, u.data(), next.data(), y.data_mut()),
+            if residual <= params.tolerance || iterations >= params.most {
+                return Ok(One { u, v, r, iterations, residual });
             }
-            std::mem::swap(&mut u, &mut next);
         }
-        engine.layer(layer, &u, z, &mut r, &mut v);
-        Ok(One { u, v, r, iterations, residual })
     }
 }
 
@@ -130,16 +147,4 @@ struct One<T: Real> {
 fn change<T: Real>(a: &[T], b: &[T]) -> f64 {
     let apart = sum2(a, b, |a, b| (a - b).to_double().powi(2)).sqrt();
     if apart == 0.0 { 0.0 } else { apart / norm_squared(a).sqrt() }
-}
-
-/// `y <- next + beta (next - u)`.
-fn extrapolate<T: Real>(t: &mut f64, u: &[T], next: &[T], y: &mut [T]) {
-    let against = sum3(y, next, u, |y, next, u| (y - next).to_double() * (next - u).to_double());
-    if against > 0.0 {
-        *t = 1.0;
-    }
-    let after = 0.5 * (1.0 + (1.0 + 4.0 * *t * *t).sqrt());
-    let beta = T::of((*t - 1.0) / after);
-    *t = after;
-    y.iter_mut().zip(next.iter().zip(u)).for_each(|(y, (&next, &u))| *y = next + beta * (next - u));
 }

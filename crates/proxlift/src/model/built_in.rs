@@ -23,11 +23,14 @@ pub enum BuiltIn {
     Best,
     /// For the noise that cameras leave in photographs, in colour; for grey pictures it is [`BuiltIn::Best`].
     Photo,
+    /// The proximity operator of a learned convex function, when it is [solved for](crate::Denoiser::tolerance): what it does is
+    /// proven. The prior of `restore` that has an optimum.
+    Convex,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Small, Self::Best, Self::Photo];
+    pub const ALL: [Self; 4] = [Self::Small, Self::Best, Self::Photo, Self::Convex];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -35,6 +38,7 @@ impl BuiltIn {
             Self::Small => "small",
             Self::Best => "best",
             Self::Photo => "photo",
+            Self::Convex => "convex",
         }
     }
 
@@ -54,6 +58,8 @@ impl BuiltIn {
             }
             (Self::Best, Channels::Rgb) => include_bytes!("../../models/colour-best.safetensors"),
             (Self::Photo, Channels::Rgb) => include_bytes!("../../models/colour-photo.safetensors"),
+            (Self::Convex, Channels::Grey) => include_bytes!("../../models/grey-convex.safetensors"),
+            (Self::Convex, Channels::Rgb) => include_bytes!("../../models/colour-convex.safetensors"),
         }
     }
 
@@ -66,13 +72,15 @@ impl BuiltIn {
             (Self::Best | Self::Photo, Channels::Grey) => "grey-best",
             (Self::Best, Channels::Rgb) => "colour-best",
             (Self::Photo, Channels::Rgb) => "colour-photo",
+            (Self::Convex, Channels::Grey) => "grey-convex",
+            (Self::Convex, Channels::Rgb) => "colour-convex",
         };
         crate::storage::provided(file)
     }
 
     /// The model for pictures with these channels, read when it is first asked for.
     pub fn model(self, channels: Channels) -> &'static Model {
-        static MODELS: [OnceLock<Model>; 6] = [const { OnceLock::new() }; 6];
+        static MODELS: [OnceLock<Model>; 8] = [const { OnceLock::new() }; 8];
         let model = &MODELS[2 * self as usize + usize::from(channels == Channels::Rgb)];
         model.get_or_init(|| {
             Model::from_bytes(self.bytes(channels)).expect("a test reads all built-in models")
@@ -86,7 +94,7 @@ impl Model {
     /// ```
     /// use proxlift::{image::Channels, model::Model};
     /// assert_eq!(Model::open("best", Channels::Rgb)?.network.architecture().channels, 3);
-    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best and photo"));
+    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best, photo and convex"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```
     pub fn open(name: &str, channels: Channels) -> Result<Self> {
@@ -94,7 +102,7 @@ impl Model {
             return Ok(built_in.model(channels).clone());
         }
         if !Path::new(name).exists() {
-            let names = BuiltIn::ALL.map(BuiltIn::name).join(", ").replace(", photo", " and photo");
+            let names = BuiltIn::ALL.map(BuiltIn::name).join(", ").replace(", convex", " and convex");
             let reason = format!(
                 "there is no such file, and no built-in model of that name; the built-in ones are {names}"
             );

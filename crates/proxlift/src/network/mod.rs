@@ -181,10 +181,27 @@ impl<T: Real> Network<T> {
         self
     }
 
+    /// Whether all layers are the same.
+    pub fn is_tied(&self) -> bool {
+        let first = &self.activation[0];
+        self.synthesis.is_empty()
+            && self.theta.iter().all(|theta| *theta == self.theta[0])
+            && self.activation.iter().all(|activation| activation == first)
+    }
+
     /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.
     pub fn parameters(&self) -> usize {
-        let learned = self.learned().map(|s| s.knots().len() + s.slopes().len()).sum::<usize>();
-        self.filters().map(|theta| theta.weights().len()).sum::<usize>() + learned
+        self.parameters_of(usize::MAX)
+    }
+
+    /// Those that are not there twice: of one layer, where all are the same.
+    pub fn distinct_parameters(&self) -> usize {
+        self.parameters_of(if self.is_tied() { 1 } else { usize::MAX })
+    }
+
+    fn parameters_of(&self, layers: usize) -> usize {
+        let learned = self.learned().take(layers).map(|s| s.knots().len() + s.slopes().len()).sum::<usize>();
+        self.filters().take(layers).map(|theta| theta.weights().len()).sum::<usize>() + learned
     }
 
     /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.

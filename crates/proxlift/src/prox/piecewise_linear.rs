@@ -122,6 +122,11 @@ impl<T: Real> PiecewiseLinear<T> {
             .for_each(|slope| *slope = T::zero());
     }
 
+    /// Keeps all slopes at or below `steepest`: below 1, `psi` is strongly convex.
+    pub fn flatten(&mut self, steepest: T) {
+        self.slopes.iter_mut().for_each(|slope| *slope = slope.min(steepest));
+    }
+
     /// `prox_{rho psi}` where this is `prox_psi`: at the knots, `(1 - rho) s(l) + rho l`.
     #[must_use]
     pub fn with_step(&self, rho: T) -> Self {

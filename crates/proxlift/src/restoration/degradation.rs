@@ -75,9 +75,24 @@ impl Degradation {
         if let Self::Small { factor, .. } = self { *factor } else { 1 }
     }
 
+    /// How far a pixel of the restored picture is spread.
+    pub(super) fn reach(&self) -> usize {
+        self.kernel().map_or(0, Kernel::radius)
+    }
+
     /// Whether some pixels were not seen at all.
     pub(super) fn leaves_gaps(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::Mosaic(_))
+    }
+
+    /// Refuses a mask of another size than the picture.
+    pub(super) fn check(&self, seen: &Image) -> Result<()> {
+        let (height, width) = (seen.height(), seen.width());
+        if let Self::Missing { known, size: (rows, columns) } = self {
+            refuse!((*rows, *columns) != (height, width) || known.len() != rows * columns =>
+                "the mask has {columns} x {rows} pixels, but the picture has {width} x {height}");
+        }
+        Ok(())
     }
 
     /// The operator for a picture like `seen`. Fails where the two do not fit.
@@ -86,9 +101,8 @@ impl Degradation {
         let size = (self.factor() * height, self.factor() * width);
         let plain = |operator: Shared| Forward { operator, channels, scene: size, around: 0 };
         match self {
-            Self::Missing { known, size: (rows, columns) } => {
-                refuse!((*rows, *columns) != size || known.len() != rows * columns =>
-                    "the mask has {columns} x {rows} pixels, but the picture has {width} x {height}");
+            Self::Missing { known, .. } => {
+                self.check(seen)?;
                 Ok(plain(Arc::new(Mask::new(known.repeat(channels))?)))
             }
             Self::Mosaic(pattern) => {

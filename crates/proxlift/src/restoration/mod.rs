@@ -21,6 +21,7 @@ mod data;
 mod degradation;
 mod kernel;
 mod npy;
+mod parts;
 mod plug_and_play;
 mod start;
 mod variational;
@@ -32,7 +33,8 @@ pub use plug_and_play::Schedule;
 
 use crate::denoiser::estimate_pixels;
 use crate::engine;
-use crate::image::{Image, noise::check_sigma_below_white};
+use crate::fixed_point::FixedPoint;
+use crate::image::{Channels, Image, noise::check_sigma_below_white};
 use crate::model::{BuiltIn, Model};
 use crate::noise::NoiseKind;
 use crate::solver::{Iterate, Until};
@@ -51,8 +53,8 @@ pub enum Prior {
     /// Small total variation: a convex problem, solved to its optimum.
     TotalVariation,
     /// A learned convex function, by the network whose layers, all the same, are its proximity operator in the limit
-    /// ([`FixedPoint`](crate::fixed_point::FixedPoint)): a convex problem too.
-    Convex(Arc<Model>),
+    /// ([`FixedPoint`](crate::fixed_point::FixedPoint)): a convex problem too. The built-in one, unless a model is given.
+    Convex(Option<Arc<Model>>),
 }
 
 impl From<Denoiser> for Prior {
@@ -66,6 +68,12 @@ const LEAST_SIGMA: f64 = 0.5 / 255.0;
 
 /// Bytes that a sample of the scene takes: the picture, its copies in the iteration, and two spectra in double precision.
 const BYTES: u64 = 96;
+
+/// What a restoration takes at once, beside the pictures.
+const MEMORY: u64 = 1 << 30;
+
+/// Fields of dual variables that the solution of a convex problem takes.
+const DUAL_FIELDS: u64 = 8;
 
 /// Told of every iteration; ends the work if it breaks.
 pub type Progress<'a> = dyn FnMut(&Step) -> ControlFlow<()> + 'a;
@@ -112,8 +120,10 @@ pub struct Restorer {
     border: Border,
     likelihood: Likelihood,
     prior: Prior,
+    strength: f64,
     schedule: Option<Schedule>,
     until: Until,
+    memory: u64,
 }
 
 impl Restorer {
@@ -124,8 +134,10 @@ impl Restorer {
             border: Border::Unknown,
             likelihood: Likelihood::Gaussian { sigma: None },
             prior: Denoiser::from(BuiltIn::Best).into(),
+            strength: 1.0,
             schedule: None,
             until: Until { tolerance: 1e-4, most: 2000 },
+            memory: MEMORY,
         }
     }
 
@@ -153,6 +165,12 @@ impl Restorer {
         Self { prior: prior.into(), ..self }
     }
 
+    /// The prior as if for noise so many times as strong: smoother above 1, nearer to the data below.
+    #[must_use]
+    pub fn strength(self, strength: f64) -> Self {
+        Self { strength, ..self }
+    }
+
     /// Another schedule of plug-and-play than the one that follows from the noise level.
     #[must_use]
     pub fn schedule(self, schedule: Schedule) -> Self {
@@ -163,6 +181,12 @@ impl Restorer {
     #[must_use]
     pub fn until(self, until: Until) -> Self {
         Self { until, ..self }
+    }
+
+    /// About how many bytes it takes at once, beside the pictures; larger ones are restored in parts. 1 GiB unless this is called.
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Self {
+        Self { memory: bytes, ..self }
     }
 
     /// `A x`: what becomes of a picture, without noise. Mirrored beyond the edges where the border is unknown.
@@ -185,9 +209,57 @@ impl Restorer {
     /// The same; `progress` may end it.
     pub fn restore_watched(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
         seen.check_finite()?;
-        let samples = seen.data().len() as u64 * (self.degradation.factor() as u64).pow(2);
-        memory::check("the restoration of the whole picture", samples.saturating_mul(BYTES))?;
-        memory::or_error(|| self.solve(seen, progress))
+        refuse!(!(self.strength.is_finite() && self.strength > 0.0) =>
+            "the strength is {}, but it must be above zero", self.strength);
+        self.degradation.check(seen)?;
+        let (channels, factor) = (seen.channels(), self.degradation.factor());
+        let bytes = self.bytes(seen);
+        let size = (seen.height(), seen.width());
+        let parts = parts::parts(&self.degradation, self.border, size, (self.memory, bytes));
+        if let [_] = &parts[..] {
+            let pixels = (seen.pixels() * factor.pow(2)) as u64;
+            memory::check("the restoration of the picture", pixels.saturating_mul(bytes))?;
+            return memory::or_error(|| self.solve(seen, progress));
+        }
+        let mut image = Image::zeros(channels, factor * seen.height(), factor * seen.width())?;
+        let mut one = Self { border: Border::Unknown, ..self.clone() };
+        if let Likelihood::Gaussian { sigma } = self.likelihood {
+            one = one.sigma(self.level(sigma, seen)?);
+        }
+        let mut all: Option<Restored> = None;
+        for (done, part) in parts.iter().enumerate() {
+            one.degradation = part.degradation(&self.degradation);
+            let mut watch = |step: &Step| {
+                progress(&Step { done: done * step.of + step.done, of: parts.len() * step.of, ..*step })
+            };
+            let found = memory::or_error(|| one.solve(&part.of(seen)?, &mut watch))?;
+            part.put(&found.image, factor, &mut image);
+            all = Some(match all {
+                None => found,
+                Some(before) => before.with(found),
+            });
+        }
+        let all = all.ok_or_else(|| invalid!("the picture has no pixels"))?;
+        Ok(Restored { image, ..all })
+    }
+
+    /// Bytes that a pixel of the restored picture takes.
+    fn bytes(&self, seen: &Image) -> u64 {
+        let channels = seen.channels() as u64;
+        let dual = match &self.prior {
+            Prior::Denoiser(_) => 0,
+            Prior::TotalVariation => 2 * channels,
+            Prior::Convex(_) => self.convex(seen.kind()).network.architecture().features as u64,
+        };
+        BYTES * channels + DUAL_FIELDS * size_of::<f32>() as u64 * dual
+    }
+
+    /// The model of a learned convex function, for pictures with these channels.
+    fn convex(&self, channels: Channels) -> &Model {
+        match &self.prior {
+            Prior::Convex(Some(model)) => model,
+            _ => BuiltIn::Convex.model(channels),
+        }
     }
 
     fn solve(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
@@ -229,8 +301,10 @@ impl Restorer {
             Prior::TotalVariation | Prior::Convex(_) => {
                 let engine = engine::standard();
                 let penalty = match &self.prior {
-                    Prior::Convex(model) => Penalty::learned(&*engine, model, &forward, sigma)?,
-                    _ => Penalty::variation(&forward, sigma)?,
+                    Prior::Convex(_) => {
+                        Penalty::learned(&*engine, self.convex(seen.kind()), &forward, self.strength * sigma)?
+                    }
+                    _ => Penalty::variation(&forward, self.strength * sigma)?,
                 };
                 let mut watch = |at: &Reached| {
                     residuals.push(at.residual);
@@ -290,7 +364,24 @@ impl Restorer {
             Degradation::Missing { .. } | Degradation::Mosaic(_) => (20, sigma.max(2.0 / 255.0), 0.23),
             Degradation::Small { factor, .. } => (12, sigma.max(*factor as f64 / 255.0), 0.23),
         };
-        Schedule { steps, first: 49.0 / 255.0, last, lambda }
+        Schedule { steps, first: 49.0 / 255.0, last: self.strength * last, lambda }
+    }
+}
+
+impl Restored {
+    /// With another part of the picture: sums of what is summed over pixels, and of the rest what is worse.
+    fn with(self, part: Self) -> Self {
+        let slower = part.iterations > self.iterations;
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        Self {
+            misfit: self.misfit + part.misfit,
+            objective: sum(self.objective, part.objective),
+            gap: sum(self.gap, part.gap),
+            iterations: self.iterations.max(part.iterations),
+            settled: self.settled && part.settled,
+            residuals: if slower { part.residuals } else { self.residuals },
+            ..self
+        }
     }
 }
 
@@ -305,11 +396,16 @@ fn contracts(residuals: &[f64]) -> bool {
 impl std::str::FromStr for Prior {
     type Err = Error;
 
-    /// `tv`; `convex:FILE`, the model of a convex function; or a denoiser by the name or file of its model.
+    /// `tv`; `convex`, or `convex:FILE` for the model of another convex function; or a denoiser by the name or file of its model.
     fn from_str(name: &str) -> Result<Self> {
         match name.split_once(':') {
-            Some(("convex", file)) => Ok(Self::Convex(Model::load(file)?.into())),
+            Some(("convex", file)) => {
+                let model = Model::load(file)?;
+                FixedPoint::of(&model.network).map_err(|error| Error::file(file, error.to_string()))?;
+                Ok(Self::Convex(Some(model.into())))
+            }
             _ if name == "tv" => Ok(Self::TotalVariation),
+            _ if name == "convex" => Ok(Self::Convex(None)),
             _ => Ok(Denoiser::open(name)?.into()),
         }
     }

@@ -37,9 +37,6 @@ fn variation_per_sigma(channels: usize) -> f64 {
     if channels == 1 { 0.11 } else { 0.16 }
 }
 
-/// The noise level that a learned regulariser is set to, for data with noise of level 1: what blurs leave unseen needs less.
-const LEVEL: f64 = 1.0;
-
 /// `h(L x)`.
 pub(super) struct Penalty<'e> {
     operator: Box<dyn LinearOperator<f32> + 'e>,
@@ -72,7 +69,7 @@ impl<'e> Penalty<'e> {
             "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));
         let mut network = model.network.clone();
         let trained = if model.sigma > 0.0 { model.sigma } else { sigma };
-        network.scale_thresholds((LEVEL * sigma / trained) as f32);
+        network.scale_thresholds((sigma / trained) as f32);
         let regulariser = FixedPoint::of(&network)?.regulariser(engine, forward.scene)?;
         let norm = regulariser.operator.norm()?;
         let h = Box::new(Conjugated(regulariser.conjugate));

@@ -3,9 +3,9 @@
 use super::epilogue::WriteTo;
 use super::image_step::ImageStep;
 use super::stencil::{Packed, Stencil};
-use super::{Cpu, assert_fits};
+use super::{Cpu, activation::PackedActivation, assert_fits, scratch::Scratch};
 use crate::field::{Field, Grid};
-use crate::network::Architecture;
+use crate::network::{Architecture, Layer};
 use crate::operator::Filters;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -54,6 +54,32 @@ impl Cpu {
                     stencil.residual(self.level, packed, input, &mut ImageStep::Nothing, window, padded);
                     stencil.unpad(padded, r);
                 });
+            });
+        });
+    }
+
+    /// Hands the features of each sample to `f`, `u` and `y`, with its image and all that a layer needs.
+    /// Panics unless the activation is piecewise linear, as those of networks that are run in place are.
+    pub(super) fn in_place(
+        &self,
+        layer: Layer<'_, f32>,
+        image: &Field<f32>,
+        u: &mut Field<f32>,
+        y: &mut Field<f32>,
+        f: impl Fn(&Stencil, &Packed, &PackedActivation, &mut Scratch, &[f32], (&mut [f32], &mut [f32])) + Sync,
+    ) {
+        assert_fits(layer.theta, &[image], &[u, y]);
+        let stencil = self.stencil(layer.theta, u.grid());
+        let functions = layer.activation.piecewise().expect("a piecewise-linear activation");
+        let (features, mut activation) = (u.sample_len(), PackedActivation::default());
+        activation.pack(functions);
+        self.packed((layer.theta, -layer.tau), layer.synthesis, |packed| {
+            let samples = u.data_mut().par_chunks_mut(features).zip(y.data_mut().par_chunks_mut(features));
+            samples.enumerate().for_each(|(s, (u, y))| {
+                self.shelf.with_scratch(&stencil, false, |scratch| {
+                    f(&stencil, packed, &activation, scratch, image.sample(s), (u, y));
+                });
+                stencil.clear_gaps(&(0..stencil.grid.len()), u);
             });
         });
     }

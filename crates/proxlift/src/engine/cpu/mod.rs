@@ -39,7 +39,10 @@ use crate::{Result, operator::Filters, prox::PiecewiseLinear, team::Ranks};
 use bregman::clip_bregman;
 use epilogue::Assign;
 use fearless_simd::Level;
+use image_step::ImageStep;
+use inertia::Replace;
 use inference::Inference;
+use learned::InPlace;
 pub use level::choose as choose_simd;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
@@ -157,6 +160,45 @@ impl Engine<f32> for Cpu {
             Some(functions) => planes::activate(functions, v, u),
             None => layer.activation.apply(v, u),
         }
+    }
+
+    fn iterate(
+        &self,
+        layer: Layer<'_, f32>,
+        z: &Field<f32>,
+        betas: &[f32],
+        u: &mut Field<f32>,
+        y: &mut Field<f32>,
+    ) {
+        if layer.activation.piecewise().is_none() {
+            return pass::iterate(self, layer, z, betas, (u, y));
+        }
+        self.in_place(layer, z, u, y, |stencil, packed, activation, scratch, z, (u, y)| {
+            for &alpha in betas {
+                let inertia = Some(Replace { alpha, u: &mut *u });
+                let epilogue = &mut InPlace { u: &mut *y, activation, inertia };
+                let (step, window, r) = (&mut ImageStep::Nothing, &mut scratch.window, &mut scratch.r[0]);
+                stencil.layer(self.level, packed, Some(z), step, window, r, epilogue);
+            }
+        });
+    }
+
+    fn advance(
+        &self,
+        layer: Layer<'_, f32>,
+        r: &Field<f32>,
+        alpha: f32,
+        u: &mut Field<f32>,
+        y: &mut Field<f32>,
+    ) {
+        if layer.activation.piecewise().is_none() {
+            return pass::advance(self, layer, r, alpha, (u, y));
+        }
+        self.in_place(layer, r, u, y, |stencil, packed, activation, scratch, r, (u, y)| {
+            stencil.pad(r, &mut scratch.z);
+            let epilogue = &mut InPlace { u: y, activation, inertia: Some(Replace { alpha, u }) };
+            stencil.convolve(self.level, packed, &scratch.z, 0..stencil.grid.len(), epilogue);
+        });
     }
 
     fn slope(&self, layer: Layer<'_, f32>, v: &Field<f32>, g: &Field<f32>, out: &mut Field<f32>) {

@@ -142,7 +142,7 @@ impl Stencil {
 
     /// Zeroes the gaps in `range` of all features: the kernels compute them like pixels, which is cheaper than to
     /// mask.
-    fn clear_gaps(&self, range: &Range<usize>, features: &mut [f32]) {
+    pub fn clear_gaps(&self, range: &Range<usize>, features: &mut [f32]) {
         let (width, stride, height) = (self.grid.width(), self.grid.stride(), self.grid.height());
         let rows = range.start / stride..height.min(range.end.div_ceil(stride));
         for plane in features.chunks_exact_mut(self.grid.len()) {

@@ -30,7 +30,7 @@ pub use gradients::{add_operator, error, half_squared};
 pub use reverse::{Backward, Carried, reverse};
 
 use super::Engine;
-use crate::network::{Architecture, Network};
+use crate::network::{Architecture, Layer, Network};
 use crate::{Real, Result, field::Field};
 
 /// The variables of a batch in all layers.
@@ -202,4 +202,36 @@ pub(crate) fn denoise<T: Real, E: Engine<T> + ?Sized>(
     forward(engine, network, &mut pass, &Own { engine, network });
     output.copy_from(&pass.r[pass.depth()]);
     output.map(|r| -r);
+}
+
+/// [`Engine::iterate`] over an engine's primitives.
+pub(crate) fn iterate<T: Real>(
+    engine: &(impl Engine<T> + ?Sized),
+    layer: Layer<'_, T>,
+    z: &Field<T>,
+    betas: &[T],
+    (u, y): (&mut Field<T>, &mut Field<T>),
+) {
+    let mut r = z.zeros_like();
+    for &beta in betas {
+        engine.residual(layer.synthesis, y, z, &mut r);
+        advance(engine, layer, &r, beta, (u, y));
+    }
+}
+
+/// [`Engine::advance`] over an engine's primitives.
+pub(crate) fn advance<T: Real>(
+    engine: &(impl Engine<T> + ?Sized),
+    layer: Layer<'_, T>,
+    r: &Field<T>,
+    beta: T,
+    (u, y): (&mut Field<T>, &mut Field<T>),
+) {
+    let (mut v, mut next) = (y.zeros_like(), y.zeros_like());
+    engine.analyse(layer.theta, r, &mut v);
+    v.zip(y, |v, y| y - layer.tau * v);
+    engine.activate(layer, &v, &mut next);
+    y.copy_from(&next);
+    y.zip(u, |next, u| next + beta * (next - u));
+    *u = next;
 }

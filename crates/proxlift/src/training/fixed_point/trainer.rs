@@ -7,7 +7,6 @@ use super::FixedPointRule;
 use crate::engine::Engine;
 use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
-use crate::prox::PiecewiseLinear;
 use crate::training::optimiser::Moments;
 use crate::training::{Batch, Descent, Metric, Report, Snapshot, Trainer};
 use crate::{Result, field::Field};
@@ -15,6 +14,13 @@ use std::sync::Arc;
 
 /// `tau ||L||^2` with inertia, whose norm is known to a third of a percent.
 const INERTIAL_STEP: f32 = 0.98;
+
+/// The steepest slope of activations. Potentials are then smooth, on a scale far below that of noise, and fixed points are
+/// reached at a known rate ([`Momentum`](crate::fixed_point::Momentum)).
+const STEEPEST: f32 = 0.85;
+
+/// What knots do not fall below: their logarithms are learned.
+const LEAST_KNOT: f32 = 1e-7;
 
 /// The settings of [`FixedPointTrainer`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +75,7 @@ impl FixedPointTrainer {
         let inertial = options.params.acceleration == Acceleration::Nesterov;
         let step_scale = if inertial { INERTIAL_STEP / STEP as f32 } else { 1.0 };
         let mut single = Network { step_scale, border: 0, ..limit.unrolled(2)? };
+        single.learned_mut().for_each(|activation| activation.flatten(STEEPEST));
         let mut norms = Norms::new(&single, seed);
         norms.converge(&mut single);
         let theta = &limit.theta;
@@ -125,6 +132,11 @@ impl FixedPointTrainer {
     }
 }
 
+fn root_mean_square(weights: &[f32]) -> f32 {
+    let mean = weights.iter().map(|w| w * w).sum::<f32>() / weights.len().max(1) as f32;
+    mean.sqrt().max(f32::MIN_POSITIVE)
+}
+
 impl Trainer for FixedPointTrainer {
     fn describe(&self) -> String {
         let rule = match self.options.rule {
@@ -147,6 +159,7 @@ impl Trainer for FixedPointTrainer {
             "samples start where their last visit ended in one process only: start them anew");
         self.single.theta.iter_mut().for_each(|theta| theta.clone_from(&network.theta[0]));
         self.single.activation[0].clone_from(&network.activation[0]);
+        self.single.learned_mut().for_each(|activation| activation.flatten(STEEPEST));
         let border = network.border;
         let limit = FixedPoint { border, ..FixedPoint::of(&self.single)? };
         let start = self.start(&batch.z, limit.theta.features(), &batch.indices)?;
@@ -165,21 +178,41 @@ impl Trainer for FixedPointTrainer {
         let (rate, scale) = (rate.at(progress), 1.0 / ranks.samples(batch.z.samples()) as f32);
         let learns = self.single.learns_activations();
         let activation = found.activation.as_ref().filter(|_| learns);
-        let of_activation = activation.into_iter().flat_map(|g| [g.knots.as_slice(), &g.slopes]);
-        let gradients: Vec<&[f32]> = std::iter::once(found.theta.weights()).chain(of_activation).collect();
-        let Network { theta, activation, .. } = &mut self.single;
-        let learned = activation[0].piecewise_mut().filter(|_| learns);
-        let parts = learned.into_iter().flat_map(PiecewiseLinear::parts_mut);
-        let parameters: Vec<&mut [f32]> = std::iter::once(theta[1].weights_mut()).chain(parts).collect();
-        self.moments.descend(parameters, gradients, scale, rate as f32, (momentum, squares));
+        let Network { theta, activation: functions, .. } = &mut self.single;
+        let learned = functions[0].piecewise_mut().filter(|_| learns);
+        // Steps are shares: of the size of the weights, and of each knot, whose logarithm is moved. Slopes are shares already.
+        let size = root_mean_square(theta[1].weights());
+        let mut parameters = vec![theta[1].weights().iter().map(|w| w / size).collect::<Vec<_>>()];
+        let mut gradients = vec![found.theta.weights().iter().map(|g| g * size).collect::<Vec<_>>()];
+        if let Some((s, g)) = learned.as_ref().zip(activation) {
+            let knots = || s.knots().iter().map(|knot| knot.max(LEAST_KNOT));
+            parameters.push(knots().map(f32::ln).collect());
+            parameters.push(s.slopes().to_vec());
+            gradients.push(knots().zip(&g.knots).map(|(knot, g)| knot * g).collect());
+            gradients.push(g.slopes.clone());
+        }
+        let blocks = parameters.iter_mut().map(Vec::as_mut_slice);
+        let along = gradients.iter().map(Vec::as_slice);
+        self.moments.descend(blocks, along, scale, rate as f32, (momentum, squares));
+        theta[1].weights_mut().iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
+        if let (Some(s), [_, logarithms, moved]) = (learned, &parameters[..]) {
+            let [knots, slopes] = s.parts_mut();
+            knots.iter_mut().zip(logarithms).for_each(|(knot, log)| *knot = log.exp());
+            slopes.copy_from_slice(moved);
+        }
         if self.options.zero_mean {
             self.single.theta[1].center();
         }
+        let before = self.single.tau[0];
+        self.norms.follow(&mut self.single);
+        // The step follows the norm; the function that is learned stays as it is.
+        let longer = self.single.tau[0] / before;
         for activation in self.single.learned_mut() {
+            *activation = activation.with_step(longer);
             activation.project();
+            activation.flatten(STEEPEST);
             activation.bound();
         }
-        self.norms.follow(&mut self.single);
         self.spread(network);
         Ok(Report {
             loss: ranks.of_samples(found.loss, 1).iter().sum(),

@@ -1,6 +1,6 @@
 //! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
 
-use super::{Config, Start};
+use super::{Config, Method, Start};
 use crate::dataset::{ImageSet, Pairs, PatchSpec, Patches};
 use crate::denoiser::Standard;
 use crate::model::{Model, Provenance};
@@ -88,8 +88,12 @@ impl Config {
     /// Bytes of `u` that are kept for `samples` patches: `n (K - 1) J pixels` floats, if any.
     pub fn persistent_bytes(&self, samples: usize) -> usize {
         let sizes = self.architecture;
-        let kept = if self.is_persistent() { samples } else { 0 };
-        kept * (sizes.depth - 1) * sizes.features * self.plane_bytes()
+        let layers = match &self.method {
+            Method::FixedPoint(options) => usize::from(options.warm),
+            _ if self.is_persistent() => sizes.depth - 1,
+            _ => 0,
+        };
+        samples * layers * sizes.features * self.plane_bytes()
     }
 
     /// Bytes of one batch's variables, about: `z`, `x` and three fields for each layer.

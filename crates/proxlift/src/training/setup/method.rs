@@ -24,7 +24,7 @@ const BETA2: f64 = 0.999;
 /// For training, fixed points and their linear systems need not be solved as well as for use.
 const NEAR: FixedPointParams = FixedPointParams {
     acceleration: Acceleration::Nesterov,
-    tolerance: 2e-3,
+    tolerance: 1e-3,
     most: 200,
     adjoint_tolerance: 3e-2,
     adjoint_most: 40,
@@ -66,8 +66,8 @@ impl Method {
             Rule::Lifted(mu) => FixedPointRule::Lifted { mu: mu.start },
             Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
         };
-        let zero_mean = constraint.zero_mean;
-        Self::FixedPoint(FixedPointOptions { rule, descent, params: NEAR, warm: false, zero_mean })
+        let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
+        Self::FixedPoint(FixedPointOptions { rule, descent, params: NEAR, warm, zero_mean })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {

@@ -15,7 +15,11 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
         (preset.fresh_noise, preset.fresh_places) = (Some(false), Some(false));
     }
     if given.convex == Some(true) {
-        preset.unrolling = Some(Unrolling::Inertial);
+        preset = Settings { unrolling: Some(Unrolling::Inertial), batch: Some(8), ..preset };
+        if matches!(preset.rate, Some(StepRule::Rate(_))) {
+            // Of a step that is a share of what is moved.
+            preset.rate = Some(StepRule::Rate(5e-3));
+        }
     }
     if algorithm != Algorithm::Lb {
         return preset;

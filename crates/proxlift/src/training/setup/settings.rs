@@ -291,6 +291,11 @@ impl Settings {
         serde_json::from_value(Value::Object(map)).map_err(|e| Error::invalid(e.to_string()))
     }
 
+    /// Whether every visit to a patch sees the same pixels and the same noise.
+    pub(super) fn same_patches(&self) -> bool {
+        [self.fresh_noise, self.fresh_places, self.augment].iter().all(|fresh| *fresh != Some(true))
+    }
+
     /// The settings by name: the inverse of [`Settings::from_map`].
     pub fn to_map(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
