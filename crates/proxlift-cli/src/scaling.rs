@@ -3,7 +3,7 @@
 //! ```text
 //! T(P, B) = (work + input) ceil(B / P) + norms / P + rest  what one process needs for a batch of B, in parts
 //!         + 4 W (ceil(B / P) + 1) / bandwidth              gradients of W numbers, of each sample to their sums and back
-//!         + (P - 1 + (2 + 1/4) log2 P) latency             one exchange with everybody, two gathers, and one every fourth time
+//!         + (P - 1 + 3 log2 P) latency                     one exchange with everybody, and three gathers
 //! ```
 
 use crate::chart::{Axis, Chart, Line, Panel, Style};
@@ -14,7 +14,7 @@ use proxlift::engine::Cpu;
 use proxlift::image::Channels;
 use proxlift::network::Norms;
 use proxlift::team::{Alone, Ranks};
-use proxlift::training::{Config, EpochRecord, FOLLOWED_EVERY, Session, Settings};
+use proxlift::training::{Config, EpochRecord, Session, Settings};
 use rayon::ThreadPool;
 use serde_json::json;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ impl Model {
         let bytes = 4.0 * self.weights as f64 * (share + 1.0);
         alone
             + bytes / self.bandwidth
-            + (p - 1.0 + (2.0 + 1.0 / FOLLOWED_EVERY as f64) * p.log2()) * self.latency
+            + (p - 1.0 + 3.0 * p.log2()) * self.latency
     }
 
     /// The share of the processes' time that is not lost against one process.
@@ -131,7 +131,7 @@ fn measure_norms() -> proxlift::Result<(f64, usize)> {
         start.elapsed().as_secs_f64()
     };
     let fastest = (0..TIMES).map(once).fold(f64::INFINITY, f64::min);
-    Ok((fastest / FOLLOWED_EVERY as f64, network.filters().map(|theta| theta.weights().len()).sum()))
+    Ok((fastest, network.filters().map(|theta| theta.weights().len()).sum()))
 }
 
 /// Seconds of a gather of so many bytes from everybody.

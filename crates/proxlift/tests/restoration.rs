@@ -130,7 +130,7 @@ fn parts_are_the_whole() {
         let parts = restorer.memory(1).restore(&seen).unwrap().image;
         assert!(parts != whole, "{degradation:?}: these were no parts");
         let (whole_score, parts_score) = (score(&clean, &whole), score(&clean, &parts));
-        assert!((whole_score - parts_score).abs() < 0.15, "{degradation:?}: {whole_score} {parts_score}");
+        assert!((whole_score - parts_score).abs() < 0.5, "{degradation:?}: {whole_score} {parts_score}");
         assert!(score(&whole, &parts) > 38.0, "{degradation:?}: {}", score(&whole, &parts));
     }
 }

@@ -71,10 +71,6 @@ impl std::fmt::Display for Mu {
     }
 }
 
-/// Batches after which the norms of the operators, and with them the steps of the layers, follow the filters: in fewer these
-/// hardly move, and an iteration for every norm takes as long as a sample.
-pub const FOLLOWED_EVERY: u64 = 4;
-
 /// Gradients of a rule, averaged over the batch, and steps of an optimiser.
 pub struct GradientDescent {
     rule: Rule,
@@ -147,10 +143,8 @@ impl Trainer for GradientDescent {
         let scale = 1.0 / (rule.loss_weight() * batch.indices.len() as f32);
         let rate = self.optimiser.step(network, &mut gradients, scale, progress);
         self.constraint.project(network);
+        self.norms.follow_among(network, ranks);
         self.visits += 1;
-        if self.visits.is_multiple_of(FOLLOWED_EVERY) {
-            self.norms.follow_among(network, ranks);
-        }
         let loss = ranks.of_samples(gradients.loss.clone(), 1).iter().sum();
         self.gradients = Some(gradients);
         Ok(Report { loss, steps: (rate, rate), ..Report::default() })

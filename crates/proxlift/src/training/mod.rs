@@ -22,7 +22,7 @@ mod validation;
 
 pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
-pub use descent::{FOLLOWED_EVERY, GradientDescent, Mu, Rule};
+pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use fixed_point::{FixedPointGradients, FixedPointOptions, FixedPointRule, FixedPointTrainer};
 pub use lbfb::LbFb;
