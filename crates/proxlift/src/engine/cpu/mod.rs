@@ -14,7 +14,7 @@ mod blocks;
 mod bregman;
 mod combine;
 mod correlate;
-pub mod dense;
+pub(crate) mod dense;
 mod epilogue;
 mod image_step;
 mod inertia;

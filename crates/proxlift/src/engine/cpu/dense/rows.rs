@@ -134,25 +134,25 @@ unsafe fn turn<S: Simd>(
                 for (vector, row) in square.iter_mut().zip(rows).take(lanes) {
                     *vector = S::f32s::from_slice(simd, std::slice::from_raw_parts(row.add(p), lanes));
                 }
-                for (r, vector) in transposed::<S>(square).into_iter().enumerate().take(lanes) {
-                    store::<S>(vector, panel, ((p + r) * VECTORS + group) * lanes);
+                transpose::<S>(&mut square);
+                for (r, vector) in square.iter().enumerate().take(lanes) {
+                    store::<S>(*vector, panel, ((p + r) * VECTORS + group) * lanes);
                 }
             }
         }
     }
 }
 
-/// As many vectors as they have lanes, as the rows of a square matrix, transposed.
+/// Transposes a square matrix whose rows are as many vectors as they have lanes.
 #[inline(always)]
-fn transposed<S: Simd>(mut rows: [S::f32s; PADDING]) -> [S::f32s; PADDING] {
+fn transpose<S: Simd>(rows: &mut [S::f32s; PADDING]) {
     let (half, mut left) = (S::f32s::LEN / 2, S::f32s::LEN / 2);
     while left > 0 {
-        let before = rows;
+        let before = *rows;
         for i in 0..half {
             let (a, b) = (before[i], before[i + half]);
             (rows[2 * i], rows[2 * i + 1]) = (a.zip_low(b), a.zip_high(b));
         }
         left /= 2;
     }
-    rows
 }
