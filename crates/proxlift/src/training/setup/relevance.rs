@@ -18,7 +18,7 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
         preset = Settings { unrolling: Some(Unrolling::Inertial), batch: Some(8), ..preset };
         if matches!(preset.rate, Some(StepRule::Rate(_))) {
             // Of a step that is a share of what is moved.
-            preset.rate = Some(StepRule::Rate(5e-3));
+            preset.rate = Some(StepRule::Rate(1.5e-2));
         }
     }
     if algorithm != Algorithm::Lb {
