@@ -33,7 +33,7 @@ export class Item {
     facts.push(bytes(this.file.size));
     if (this.time) facts.push(seconds(this.time));
     const after = this.psnr[1];
-    if (after !== undefined) facts.push(`${after.toFixed(2)} dB`);
+    if (after !== undefined) facts.push(`${after.toFixed(2)}\u00a0dB`);
     this.button.replaceChildren(
       create("span", { class: "name" }, this.file.name),
       create("span", { class: this.failure ? "state bad" : "state" }, this.failure || facts.join(" · ")),

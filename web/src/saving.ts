@@ -63,5 +63,6 @@ export async function saveAll(desk: Desk): Promise<void> {
   const blob = archive.finish();
   if (archive.count > 0) save(blob, "denoised.zip");
   const failed = items.filter((item) => item.failure).length;
-  say(`${archive.count} in denoised.zip, ${bytes(blob.size)}${failed ? `; ${failed} could not be used` : ""}.`);
+  const held = archive.count === 1 ? "1 picture" : `${archive.count} pictures`;
+  say(`${held} in denoised.zip, ${bytes(blob.size)}${failed ? `; ${failed} could not be used` : ""}.`);
 }

@@ -130,7 +130,7 @@ const tests = {
     console.log(`  ${states[1]} ${states[2]}`);
     assert.match(states[1], /^The file is truncated|damaged/);
     assert.match(states[2], /not a PNG, JPEG/);
-    await visitor.message(/3 in denoised.zip.*2 could not be used/);
+    await visitor.message(/3 pictures in denoised.zip.*2 could not be used/);
     await accessible(visitor, "a list with bad files");
     await visitor.page.screenshot({ path: join(shots, "list.png") });
     return visitor;

@@ -11,6 +11,9 @@ use std::ops::Range;
 /// One point after the other, where registers are few.
 const APART: bool = cfg!(target_family = "wasm");
 
+/// Browsers that multiply and add in one go: they need no register in between, and more sums at once to be kept busy.
+const FUSED: bool = cfg!(target_feature = "relaxed-simd");
+
 /// Combined image rows, a plane a term and channel.
 #[derive(Clone, Copy)]
 pub struct Combined<'a> {
@@ -187,7 +190,7 @@ unsafe fn convolve_at<S: Simd, E: Epilogue>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if const { wide::<S>() } {
+        if const { wide::<S>() || FUSED } {
             convolve_range::<S, E, 3>(simd, a, b, range, epilogue);
         } else {
             convolve_range::<S, E, 2>(simd, a, b, range, epilogue);
