@@ -71,9 +71,7 @@ impl Model {
             return alone;
         }
         let bytes = 4.0 * self.weights as f64 * (share + 1.0);
-        alone
-            + bytes / self.bandwidth
-            + (p - 1.0 + 3.0 * p.log2()) * self.latency
+        alone + bytes / self.bandwidth + (p - 1.0 + 3.0 * p.log2()) * self.latency
     }
 
     /// The share of the processes' time that is not lost against one process.
