@@ -114,7 +114,10 @@ fn inspect_draws_potentials_where_there_are_any() {
         sheet.data().iter().filter(|v| test(**v)).count() as f64 / sheet.data().len() as f64
     };
     assert!(share(&|v| v == 1.0) > 0.2 && share(&|v| v < 0.1) > 0.002);
-    desk.refuses(&["inspect", "small", "--potential-sheet", "x.png"], &["--potential-sheet", "synthesis of its own"]);
+    desk.refuses(
+        &["inspect", "small", "--potential-sheet", "x.png"],
+        &["--potential-sheet", "synthesis of its own"],
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::epilogue::Assign;
 use super::super::product::Place;
+use super::super::unit::Unit;
 use super::*;
 use crate::field::LANES;
 use fearless_simd::Level;

@@ -6,7 +6,7 @@
 //! A kernel is a function that is never inlined and dispatches inside, so that there is one copy of it for each
 //! instruction set, however many passes call it.
 
-use super::amx::Unit;
+use super::unit::Unit;
 use crate::Result;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::sync::OnceLock;

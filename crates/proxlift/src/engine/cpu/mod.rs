@@ -29,6 +29,7 @@ mod product;
 mod sample;
 mod scratch;
 mod stencil;
+mod unit;
 mod vectors;
 
 use super::tiles::{Cut, TILE_BYTES, Tiles};
@@ -54,7 +55,7 @@ use stencil::Features;
 pub struct Cpu {
     level: Level,
     /// What trains, if not the vector units.
-    unit: Option<amx::Unit>,
+    unit: Option<unit::Unit>,
     shelf: Shelf,
     tile_bytes: usize,
     ranks: Option<Arc<Ranks>>,
@@ -85,7 +86,7 @@ impl Cpu {
 
     /// An engine that trains on the matrix unit (AMX), if this machine has one: in bfloat16, several times as fast.
     pub fn on_matrix_unit() -> Option<Self> {
-        let unit = amx::Unit::new()?;
+        let unit = unit::Unit::new()?;
         Some(Self { level: level::best(), unit: Some(unit), ..Self::new() })
     }
 

@@ -1,12 +1,12 @@
 //! One sample through the training pass: forward, reverse sweep, weight gradients.
 
 use super::activation::{Clip, PackedActivation};
-use super::amx::Unit;
 use super::amx::halves::{self, Half};
 use super::epilogue::{AddTo, Assign, ClipBackward, ClipForward};
 use super::inertia::{Carry, Keep};
 use super::learned::{Backward, Forward};
 use super::stencil::{Features, Packed, Stencil};
+use super::unit::Unit;
 use super::{activation_sums::ActivationSums, image_step::ImageStep, scratch::Scratch};
 use crate::network::{Memory, Network};
 use crate::{engine::ReverseRule, field::Aligned};

@@ -1,7 +1,8 @@
 //! Memory that is sized once and lent to the passes.
 
 use super::stencil::{Packed, Stencil};
-use super::{activation::PackedActivation, amx::Unit, pairs};
+use super::unit::Unit;
+use super::{activation::PackedActivation, pairs};
 use crate::field::{Aligned, Grid};
 use crate::network::{Architecture, Memory, Network};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,10 @@
 //! One layer on one sample: the convolution, its adjoint, and both fused into a pass that reads the features once.
 
-use super::amx::{self, Matrix, Taps, Unit};
+use super::amx::{self, Matrix, Taps};
 use super::combine::{Signed, Start, combine};
 use super::epilogue::{Assign, Epilogue};
 use super::product::{Place, product};
+use super::unit::Unit;
 use super::{correlate::correlate, image_step::ImageStep, panels::Panels};
 use crate::field::{Aligned, Grid, LANES};
 use crate::{network::Architecture, operator::Filters};

@@ -1,6 +1,7 @@
 //! The weight gradients on the matrix unit: [`correlate`](super::super::correlate::correlate) in bfloat16.
 
-use super::{DEPTH, INTERLEAVED, SIDE, Sums, Tile, Unit, halves, multiply, pairs};
+use super::super::unit::Unit;
+use super::{DEPTH, INTERLEAVED, SIDE, Sums, Tile, halves, multiply, pairs};
 use crate::field::LANES;
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_setzero_si512, _mm512_store_si512,

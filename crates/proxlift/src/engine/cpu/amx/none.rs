@@ -2,18 +2,9 @@
 
 use super::epilogue::Epilogue;
 use super::product::Place;
+use super::unit::Unit;
 use fearless_simd::Level;
 use std::ops::Range;
-
-/// No such processor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Unit {}
-
-impl Unit {
-    pub fn new() -> Option<Self> {
-        None
-    }
-}
 
 #[derive(Clone, Debug, Default)]
 pub struct Matrix;

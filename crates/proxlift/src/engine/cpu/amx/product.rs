@@ -1,7 +1,8 @@
 //! The product that layers are made of, on the matrix unit: [`product`](super::super::product::product) in bfloat16.
 
+use super::super::unit::Unit;
 use super::super::{epilogue::Epilogue, product::Place};
-use super::{DEPTH, INTERLEAVED, Matrix, SIDE, Sums, Tile, Unit, multiply, multiply_row, pairs};
+use super::{DEPTH, INTERLEAVED, Matrix, SIDE, Sums, Tile, multiply, multiply_row, pairs};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::arch::x86_64::{_mm512_loadu_si512, _mm512_store_si512};
