@@ -22,10 +22,10 @@ mod solve;
 
 pub use conjugate::Conjugate;
 pub use mirrored::Mirrored;
-pub use momentum::Momentum;
+pub use momentum::{Acceleration, Momentum};
 pub use potential::{Potential, Quadratics};
 pub use regulariser::Regulariser;
-pub use solve::{Acceleration, Solution};
+pub use solve::Solution;
 
 use crate::network::{Activation, Layer, Network, Unrolling};
 use crate::{Real, Result, field::Field, operator::Filters};

@@ -13,8 +13,17 @@
 //! A. Chambolle, T. Pock, "An introduction to continuous optimization for imaging", 2016, section 4.7; B. O'Donoghue, E. Candes,
 //! "Adaptive restart for accelerated gradient schemes", 2015.
 
-use super::Acceleration;
-use crate::Real;
+use crate::{Real, named::named};
+
+named! {
+    /// How the iteration is sped up.
+    pub enum Acceleration ("acceleration") {
+        /// Not at all: for steps below `2 / ||L||^2`.
+        None = "none",
+        /// By inertia with restarts: for steps of at most `1 / ||L||^2`.
+        Nesterov = "nesterov",
+    }
+}
 
 /// The momenta `beta_1, beta_2, ...`.
 #[derive(Clone, Debug)]

@@ -4,18 +4,8 @@
 
 use super::{FixedPoint, FixedPointParams, Momentum, alone, together};
 use crate::real::{norm_squared, sum2, sum3};
-use crate::{Real, Result, engine::Engine, field::Field, named::named};
+use crate::{Real, Result, engine::Engine, field::Field};
 use rayon::prelude::*;
-
-named! {
-    /// How the iteration is sped up.
-    pub enum Acceleration ("acceleration") {
-        /// Not at all: for steps below `2 / ||L||^2`.
-        None = "none",
-        /// By inertia with restarts: for steps of at most `1 / ||L||^2`.
-        Nesterov = "nesterov",
-    }
-}
 
 /// Layers between two looks at how far they move, where momenta are bounded.
 const BLOCK: usize = 4;
