@@ -16,7 +16,7 @@
 
 use super::network::After;
 use super::penalty::by_penalty;
-use super::trainers::LayerShare;
+use super::share::LayerShare;
 use super::{Affine, Network, Pass, Penalty, Rows};
 use crate::network::Activation;
 use crate::{Real, Result};

@@ -81,6 +81,7 @@ mod penalty;
 mod recompute;
 mod rows;
 mod rules;
+mod share;
 mod trainers;
 
 pub use energy::Lifted;

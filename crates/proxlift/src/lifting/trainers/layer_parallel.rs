@@ -18,9 +18,9 @@
 //! All `u` in one round would be possible with steps half as long, for a Hessian that is block tri-diagonal; two colours need
 //! no such bound.
 
-use super::LayerShare;
 use crate::Real;
 use crate::lifting::blocks::ThetaSearch;
+use crate::lifting::share::LayerShare;
 use crate::lifting::{Lifted, Network};
 use crate::training::backtracking::Backtracking;
 use rayon::prelude::*;

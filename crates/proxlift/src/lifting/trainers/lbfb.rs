@@ -8,9 +8,10 @@
 //! in the course of the training, and with it the constraints come to hold.
 
 use super::kept::Kept;
-use super::{Batch, LayerShare, Step, Trainer, layer_parallel};
+use super::{Batch, Step, Trainer, layer_parallel};
 use crate::lifting::blocks::{ThetaSearch, theta_step, u_search, u_step};
 use crate::lifting::metric::Diagonal;
+use crate::lifting::share::LayerShare;
 use crate::lifting::{Lifted, Network, Penalty};
 use crate::team::{Alone, Ranks};
 use crate::training::backtracking::Backtracking;

@@ -10,7 +10,6 @@ mod kept;
 mod layer_parallel;
 mod lbfb;
 mod pieces;
-mod share;
 mod splitting;
 
 pub use admm::Admm;
@@ -20,8 +19,6 @@ pub use descent::GradientDescent;
 pub use fenchel::{Fenchel, FenchelOptions};
 pub use lbfb::{LbFb, LbFbOptions};
 pub use splitting::{Multipliers, Split, Splitting};
-
-pub(super) use share::LayerShare;
 
 use super::{Network, Rows};
 use crate::Result;
