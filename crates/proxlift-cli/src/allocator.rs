@@ -42,6 +42,24 @@ fn checked(pointer: *mut u8) -> *mut u8 {
     pointer
 }
 
+/// A new thread that finds no memory for its stack of signals panics before any of ours is called: that ends in the sentence too.
+pub fn tell_of_threads_without_memory() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let of_the_system = std::io::Error::from_raw_os_error(NO_MEMORY).to_string();
+        if panic.to_string().contains(&of_the_system) {
+            leave();
+        }
+        before(panic);
+    }));
+}
+
+/// The code of the system for it.
+#[cfg(unix)]
+const NO_MEMORY: i32 = libc::ENOMEM;
+#[cfg(not(unix))]
+const NO_MEMORY: i32 = 8;
+
 /// Ends the program; returns only in the thread that does so, should it ask for memory meanwhile.
 #[cold]
 fn leave() {

@@ -129,6 +129,8 @@ const BAD_INPUT: u8 = 2;
 
 /// The whole command, from its flags to its exit code.
 pub fn main() -> ExitCode {
+    #[cfg(not(test))]
+    allocator::tell_of_threads_without_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_flags(&error),

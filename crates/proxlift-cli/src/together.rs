@@ -45,6 +45,8 @@ enum Command {
 
 /// The whole command as one of several processes. Where the others do not know of an error, it is told, and `abort` ends them.
 pub fn main(ranks: &Arc<Ranks>, abort: impl FnOnce(i32) + Copy + Send + Sync + 'static) -> ExitCode {
+    #[cfg(not(test))]
+    crate::allocator::tell_of_threads_without_memory();
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         before(panic);

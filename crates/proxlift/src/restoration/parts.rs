@@ -1,7 +1,8 @@
 //! Pictures too large for the memory, in parts.
 //!
 //! A part sees as many pixels around it as the blur reaches, and some more, over which the estimate forgets what is beyond
-//! them. Whatever is beyond the edges of the picture, a part's own are unknown.
+//! them. What is beyond its own edges is unknown; beyond those of the picture too, unless there is the other edge. (The mirror
+//! image of a blurred picture would be that of another blur.)
 
 use super::{Border, Degradation};
 use crate::Result;
@@ -43,12 +44,14 @@ pub(super) fn parts(
         let (rows, columns) = (0..height, 0..width);
         return vec![Part { rows, columns, seen: [all(height), all(width)], before: [0, 0] }];
     }
-    let border = if degradation.leaves_gaps() { Border::Unknown } else { border };
+    let circular = border == Border::Circular && !degradation.leaves_gaps();
     let cut = |length: usize| {
         let count = length.div_ceil(side);
         let each = length.div_ceil(count).next_multiple_of(2);
         let spans = (0..length).step_by(each).map(move |start| start..(start + each).min(length));
-        spans.map(move |span| (span.clone(), around_span(&span, length, around, border))).collect::<Vec<_>>()
+        spans
+            .map(move |span| (span.clone(), around_span(&span, length, around, circular)))
+            .collect::<Vec<_>>()
     };
     let (rows, columns) = (cut(height), cut(width));
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
@@ -64,15 +67,13 @@ pub(super) fn parts(
 /// Pixels that are wanted; those that are seen, and how many of these are before the wanted ones.
 type Span = (Range<usize>, (Vec<usize>, usize));
 
-fn around_span(span: &Range<usize>, length: usize, around: usize, border: Border) -> (Vec<usize>, usize) {
-    if border == Border::Unknown {
+fn around_span(span: &Range<usize>, length: usize, around: usize, circular: bool) -> (Vec<usize>, usize) {
+    if !circular {
         let start = span.start.saturating_sub(around);
         return ((start..(span.end + around).min(length)).collect(), span.start - start);
     }
-    let period = if border == Border::Circular { length } else { 2 * length };
-    let first = span.start + period * around.div_ceil(period) - around;
-    let number = |i: usize| if i % period < length { i % period } else { period - 1 - i % period };
-    ((first..first + span.len() + 2 * around).map(number).collect(), around)
+    let first = span.start + length * around.div_ceil(length) - around;
+    ((first..first + span.len() + 2 * around).map(|i| i % length).collect(), around)
 }
 
 impl Part {
