@@ -130,8 +130,8 @@ fn parts_are_the_whole() {
         assert!(parts != whole, "{degradation:?}: these were no parts");
         let (whole_score, parts_score) = (score(&clean, &whole), score(&clean, &parts));
         println!("{border:?}: {whole_score:.2} {parts_score:.2}, {:.2} apart", score(&whole, &parts));
-        assert!((whole_score - parts_score).abs() < 1.5, "{degradation:?}: {whole_score} {parts_score}");
-        assert!(score(&whole, &parts) > 35.0, "{degradation:?}: {}", score(&whole, &parts));
+        assert!((whole_score - parts_score).abs() < 0.5, "{degradation:?}: {whole_score} {parts_score}");
+        assert!(score(&whole, &parts) > 50.0, "{degradation:?}: {}", score(&whole, &parts));
     }
 }
 
