@@ -122,9 +122,20 @@ impl<T: Real> PiecewiseLinear<T> {
             .for_each(|slope| *slope = T::zero());
     }
 
-    /// Keeps all slopes at or below `steepest`: below 1, `psi` is strongly convex.
+    /// Keeps all slopes at or below `steepest`: below 1, `psi` is strongly convex. Pieces that were steeper become wider, so that
+    /// the function rises as far as before.
     pub fn flatten(&mut self, steepest: T) {
-        self.slopes.iter_mut().for_each(|slope| *slope = slope.min(steepest));
+        let pieces = self.pieces;
+        for (knots, slopes) in
+            self.knots.chunks_exact_mut(pieces).zip(self.slopes.chunks_exact_mut(pieces + 1))
+        {
+            let (mut before, mut end) = (T::zero(), T::zero());
+            for (knot, slope) in knots.iter_mut().zip(&*slopes) {
+                end += (*knot - before) * (*slope / steepest).max(T::one());
+                before = std::mem::replace(knot, end);
+            }
+            slopes.iter_mut().for_each(|slope| *slope = slope.min(steepest));
+        }
     }
 
     /// `prox_{rho psi}` where this is `prox_psi`: at the knots, `(1 - rho) s(l) + rho l`.

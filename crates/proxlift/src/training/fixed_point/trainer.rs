@@ -17,7 +17,7 @@ const INERTIAL_STEP: f32 = 0.98;
 
 /// The steepest slope of activations. Potentials are then smooth, on a scale far below that of noise, and fixed points are
 /// reached at a known rate ([`Momentum`](crate::fixed_point::Momentum)).
-const STEEPEST: f32 = 0.85;
+const STEEPEST: f32 = 0.95;
 
 /// What knots do not fall below: their logarithms are learned.
 const LEAST_KNOT: f32 = 1e-7;
@@ -203,7 +203,11 @@ impl Trainer for FixedPointTrainer {
         if self.options.zero_mean {
             self.single.theta[1].center();
         }
-        let before = self.single.tau[0];
+        // Of all `(L / c, g(c .))`, which are the same function, the one whose filters are as large as before.
+        let c = root_mean_square(self.single.theta[1].weights()) / size;
+        self.single.theta[1].weights_mut().iter_mut().for_each(|weight| *weight /= c);
+        self.single.scale_thresholds(c);
+        let before = self.single.tau[0] * c * c;
         self.norms.follow(&mut self.single);
         // The step follows the norm; the function that is learned stays as it is.
         let longer = self.single.tau[0] / before;
