@@ -7,6 +7,7 @@ use super::FixedPointRule;
 use crate::engine::Engine;
 use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
+use crate::prox::PiecewiseLinear;
 use crate::training::optimiser::Moments;
 use crate::training::{Batch, Descent, Metric, Report, Snapshot, Trainer};
 use crate::{Result, field::Field};
@@ -137,6 +138,17 @@ fn root_mean_square(weights: &[f32]) -> f32 {
     mean.sqrt().max(f32::MIN_POSITIVE)
 }
 
+/// How wide each piece is, in widths of the feature's first one, and at least as wide; the last one as all before it.
+fn widths(s: &PiecewiseLinear<f32>) -> Vec<f32> {
+    let of_feature = |knots: &[f32]| {
+        let first = knots[0].max(LEAST_KNOT);
+        let ends: Vec<f32> = std::iter::once(0.0).chain(knots.iter().copied()).collect();
+        let inner = ends.windows(2).map(|end| end[1] - end[0]).chain(knots.last().copied());
+        inner.map(|width| (width / first).max(1.0)).collect::<Vec<_>>()
+    };
+    s.knots().chunks_exact(s.pieces()).flat_map(of_feature).collect()
+}
+
 impl Trainer for FixedPointTrainer {
     fn describe(&self) -> String {
         let rule = match self.options.rule {
@@ -180,25 +192,29 @@ impl Trainer for FixedPointTrainer {
         let activation = found.activation.as_ref().filter(|_| learns);
         let Network { theta, activation: functions, .. } = &mut self.single;
         let learned = functions[0].piecewise_mut().filter(|_| learns);
-        // Steps are shares: of the size of the weights, and of each knot, whose logarithm is moved. Slopes are shares already.
+        // Steps are shares: of the size of the weights, of each knot, whose logarithm is moved, and of what the first piece rises by.
         let size = root_mean_square(theta[1].weights());
         let mut parameters = vec![theta[1].weights().iter().map(|w| w / size).collect::<Vec<_>>()];
         let mut gradients = vec![found.theta.weights().iter().map(|g| g * size).collect::<Vec<_>>()];
         if let Some((s, g)) = learned.as_ref().zip(activation) {
             let knots = || s.knots().iter().map(|knot| knot.max(LEAST_KNOT));
             parameters.push(knots().map(f32::ln).collect());
-            parameters.push(s.slopes().to_vec());
+            parameters.push(s.slopes().iter().zip(widths(s)).map(|(slope, width)| slope * width).collect());
             gradients.push(knots().zip(&g.knots).map(|(knot, g)| knot * g).collect());
-            gradients.push(g.slopes.clone());
+            gradients.push(g.slopes.iter().zip(widths(s)).map(|(g, width)| g / width).collect());
         }
         let blocks = parameters.iter_mut().map(Vec::as_mut_slice);
         let along = gradients.iter().map(Vec::as_slice);
         self.moments.descend(blocks, along, scale, rate as f32, (momentum, squares));
         theta[1].weights_mut().iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
         if let (Some(s), [_, logarithms, moved]) = (learned, &parameters[..]) {
+            let widths = widths(s);
             let [knots, slopes] = s.parts_mut();
+            slopes
+                .iter_mut()
+                .zip(moved.iter().zip(widths))
+                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST));
             knots.iter_mut().zip(logarithms).for_each(|(knot, log)| *knot = log.exp());
-            slopes.copy_from_slice(moved);
         }
         if self.options.zero_mean {
             self.single.theta[1].center();

@@ -1,12 +1,18 @@
 //! The vector kernel of the adjoint in pairs of rows.
 
-use super::{Panels, SMALLER, UNIT, WHOLE, unit};
-use crate::engine::cpu::level::dispatch;
+use super::{UNIT, unit};
+use crate::engine::cpu::level::{dispatch, wide};
 use crate::engine::cpu::product::Place;
 use crate::engine::cpu::vectors::{load, store};
 use crate::field::LANES;
 use fearless_simd::{Level, Simd, prelude::*};
 use std::ops::Range;
+
+/// Taps of the blocks that the kernel holds in registers: the points of a kernel of 5x5 have five or ten for each channel, those of
+/// 3x3 have three.
+const WHOLE: usize = 5;
+const SMALLER: usize = 3;
+pub type Panels = crate::engine::cpu::panels::Panels<WHOLE, SMALLER>;
 
 /// The rows of a feature that a point takes: their sum, their difference, or one of them.
 const SUM: u8 = 0;
@@ -134,9 +140,29 @@ unsafe fn adjoint_range<S: Simd>(
     a: &[Panels; 4],
     u: &[f32],
     range: Range<usize>,
+    planes: (&mut [f32], Place),
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Ten sums, or nine, leave sixteen registers some for the rest.
+        if const { !wide::<S>() } && a.iter().any(|a| a.cuts().0 > 0) {
+            adjoint_vectors::<S, 2>(simd, a, u, range, planes);
+        } else {
+            adjoint_vectors::<S, 3>(simd, a, u, range, planes);
+        }
+    }
+}
+
+/// `N` vectors at a time.
+/// Safety: everything that [`adjoint`] asserts.
+#[inline(always)]
+unsafe fn adjoint_vectors<S: Simd, const N: usize>(
+    simd: S,
+    a: &[Panels; 4],
+    u: &[f32],
+    range: Range<usize>,
     (planes, at): (&mut [f32], Place),
 ) {
-    const N: usize = 3;
     let mut p = range.start;
     while p < range.end {
         let (base, together) = unit(2 * a[0].depth(), p);

@@ -132,7 +132,7 @@ pub struct Packed {
     /// A row a feature.
     convolution: Panels,
     /// For each point, a row a tap of its terms.
-    adjoint: [Panels; POINTS.len()],
+    adjoint: [adjoint::Panels; POINTS.len()],
     /// The terms of kernels of this size.
     terms: (usize, Vec<Term>),
 }
