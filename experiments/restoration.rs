@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! cargo run --release -p proxlift --example restoration -- PICTURES [--kernels FOLDER] [--task NAME] [--noise 12.75]
-//!     [--prior best|convex|tv] [--strength X] [--tolerance X] [--most N] [--every N] [--side 256] [--steps N --first S --last S --lambda X]
+//!     [--in-turn] [--prior best|convex|tv] [--strength X] [--tolerance X] [--most N] [--every N] [--side 256] [--steps N --first S --last S --lambda X]
 //! ```
 //!
 //! Tasks: `levin` (the kernels of FOLDER, `.npy`, with circular borders), `gaussian:1.6` and other kernels by name, `inpaint`
 //! (80 % of the pixels missing), `x2` and `x3` (cubic, smaller by so much), `demosaic`. The noise is white, where white is 255.
-//! Results are clipped and rounded to 8 bits; the scores are means over pictures and kernels.
+//! With `--in-turn`, each picture has one of the kernels, else all. Results are clipped and rounded to 8 bits; the scores are means
+//! over pictures and kernels.
 #![allow(missing_docs)]
 
 use proxlift::evaluation::{Peak, psnr};
@@ -72,7 +73,12 @@ fn main() -> Result<()> {
         let unit = if task.starts_with('x') { 6 } else { 1 };
         let multiple = |n: usize| n / unit * unit;
         let clean = clean.crop(0..multiple(clean.height()), 0..multiple(clean.width()));
-        for degradation in degradations(&task, (clean.height(), clean.width()))? {
+        let mut degradations = degradations(&task, (clean.height(), clean.width()))?;
+        if std::env::args().any(|word| word == "--in-turn") {
+            let turn = index % degradations.len();
+            degradations = vec![degradations.swap_remove(turn)];
+        }
+        for degradation in degradations {
             let mut restorer = Restorer::new(degradation).border(Border::Circular).prior(prior.clone());
             let seen = restorer.degrade(&clean)?;
             let seen = add_gaussian(&seen, sigma as f32, 1, index as u64)?;

@@ -31,7 +31,7 @@ function apart(model) {
   return Buffer.concat([model.subarray(0, start), ...bytes]);
 }
 const models = "../crates/proxlift/models/";
-for (const file of readdirSync(models).filter((name) => /safetensors$/.test(name))) {
+for (const file of readdirSync(models).filter((name) => /safetensors$/.test(name) && !/convex/.test(name))) {
   pack(file.replace(".safetensors", ""), apart(readFileSync(models + file)), "lc=0,pb=0");
 }
 

@@ -18,7 +18,7 @@ pub struct Arguments {
     /// The file to write; its name ends with .onnx
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// `best`, `small` or `photo` (built in), or a file written by `proxlift train`
+    /// `best`, `small`, `photo` or `convex` (built in), or a file written by `proxlift train`
     #[arg(long, value_name = "NAME|FILE", default_value = "best")]
     model: String,
     /// The channels of the pictures: 1 for grey, 3 for RGB [default: those of a model file; 3 for photo, else 1]

@@ -33,7 +33,7 @@ impl Denoiser {
                 memory::or_error(|| pull_back(ready.engine, network, *most, noisy, g))
             }
             Work::TotalVariation(_) | Work::Solved(..) => Err(invalid!(
-                "only the layers of a network have a derivative here: leave the method or tolerance out"
+                "only the layers of a network have a derivative here: leave the method or tolerance out, or choose another model than convex"
             )),
         }
     }

@@ -80,7 +80,7 @@ impl Denoiser {
             check_sigma_below_white(most)?;
         }
         refuse!(self.tolerance.is_some() && least != most =>
-            "a map of noise levels has no single fixed point: leave the tolerance out");
+            "a map of noise levels has no single fixed point: leave the tolerance out, or choose another model than convex");
         if least == most && !self.blend {
             return self.clone().sigma(least).denoise_pixels(picture, put, progress).map(drop);
         }

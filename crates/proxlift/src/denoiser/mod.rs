@@ -89,6 +89,9 @@ enum Level {
 /// beside it, and several such pictures at once would take too much memory.
 const LARGE: usize = 1 << 20;
 
+/// The duality gap of [`BuiltIn::Convex`], as a share of the objective: no eye sees what is left.
+const CONVEX_TOLERANCE: f64 = 1e-4;
+
 /// Float pictures beyond this value are on another scale than `[0, 1]`.
 const ANOTHER_SCALE: f32 = 4.0;
 
@@ -109,9 +112,11 @@ impl From<Method> for Denoiser {
 }
 
 impl From<BuiltIn> for Denoiser {
-    /// A built-in network; the one for grey or for colour pictures is chosen by the picture.
+    /// A built-in network; the one for grey or for colour pictures is chosen by the picture. [`BuiltIn::Convex`] is run to its fixed
+    /// point, to a [`tolerance`](Denoiser::tolerance) of 1e-4.
     fn from(model: BuiltIn) -> Self {
-        Method::BuiltIn(model).into()
+        let tolerance = (model == BuiltIn::Convex).then_some(CONVEX_TOLERANCE);
+        Self { tolerance, ..Method::BuiltIn(model).into() }
     }
 }
 

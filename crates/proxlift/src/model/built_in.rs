@@ -23,7 +23,7 @@ pub enum BuiltIn {
     Best,
     /// For the noise that cameras leave in photographs, in colour; for grey pictures it is [`BuiltIn::Best`].
     Photo,
-    /// The proximity operator of a learned convex function, when it is [solved for](crate::Denoiser::tolerance): what it does is
+    /// The proximity operator of a learned convex function, which is [solved for](crate::Denoiser::tolerance): what it does is
     /// proven. The prior of `restore` that has an optimum.
     Convex,
 }
