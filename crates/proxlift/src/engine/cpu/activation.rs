@@ -52,12 +52,29 @@ impl PackedActivation {
         j: usize,
         v: [[S::f32s; N]; P],
     ) -> [[S::f32s; N]; P] {
+        // It is odd, and does not fall: of |v|, then with the sign of v.
         let (c, clips) = self.feature(j);
-        // As many as built-in models have, known to the compiler.
-        match <&[[f32; 2]; 4]>::try_from(clips) {
-            Ok(clips) => apply_clips::<S, P, N>(simd, c, clips, v),
-            Err(_) => apply_clips::<S, P, N>(simd, c, clips, v),
+        let c = S::f32s::splat(simd, c);
+        let mut sums = v;
+        for p in 0..P {
+            for n in 0..N {
+                sums[p][n] = v[p][n].abs() * c;
+            }
         }
+        for &[a, l] in clips {
+            let (a, l) = (S::f32s::splat(simd, a), S::f32s::splat(simd, l));
+            for p in 0..P {
+                for n in 0..N {
+                    sums[p][n] = lesser::<S>(v[p][n].abs(), l).mul_add(a, sums[p][n]);
+                }
+            }
+        }
+        for p in 0..P {
+            for n in 0..N {
+                sums[p][n] = sums[p][n].copysign(v[p][n]);
+            }
+        }
+        sums
     }
 
     /// `s'(v) back` of feature `j`, with `s' = 0` where it jumps.
@@ -72,37 +89,6 @@ impl PackedActivation {
         }
         slope * back
     }
-}
-
-/// `c v + sum_m a_m clip(v, l_m)`. It is odd, and does not fall: of `|v|`, then with the sign of `v`.
-#[inline(always)]
-fn apply_clips<S: Simd, const P: usize, const N: usize>(
-    simd: S,
-    c: f32,
-    clips: &[[f32; 2]],
-    v: [[S::f32s; N]; P],
-) -> [[S::f32s; N]; P] {
-    let c = S::f32s::splat(simd, c);
-    let mut sums = v;
-    for p in 0..P {
-        for n in 0..N {
-            sums[p][n] = v[p][n].abs() * c;
-        }
-    }
-    for &[a, l] in clips {
-        let (a, l) = (S::f32s::splat(simd, a), S::f32s::splat(simd, l));
-        for p in 0..P {
-            for n in 0..N {
-                sums[p][n] = lesser::<S>(v[p][n].abs(), l).mul_add(a, sums[p][n]);
-            }
-        }
-    }
-    for p in 0..P {
-        for n in 0..N {
-            sums[p][n] = sums[p][n].copysign(v[p][n]);
-        }
-    }
-    sums
 }
 
 /// The clip of every feature: the paper's network needs no loop over knots, and its activation is applied in registers.

@@ -6,7 +6,6 @@
 
 use super::epilogue::{AHEAD, Epilogue, memory, store_row};
 use super::inertia::{Carry, Keep, Replace};
-use super::level::wide;
 use super::vectors::{load, prefetch, store};
 use super::{activation::PackedActivation, activation_sums::ActivationSums};
 use crate::engine::ReverseRule;
@@ -42,29 +41,6 @@ unsafe impl Epilogue for InPlace<'_> {
 
     #[inline(always)]
     unsafe fn after<S: Simd, const P: usize, const N: usize>(&mut self, simd: S, row: usize, at: [usize; P]) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if const { wide::<S>() } {
-                self.activate::<S, P, N>(simd, row, at);
-            } else {
-                // One row at a time stays in sixteen registers.
-                for p in 0..P {
-                    self.activate::<S, 1, N>(simd, row, [at[p]]);
-                }
-            }
-        }
-    }
-}
-
-impl InPlace<'_> {
-    /// Safety: as for [`Epilogue::after`].
-    #[inline(always)]
-    unsafe fn activate<S: Simd, const P: usize, const N: usize>(
-        &mut self,
-        simd: S,
-        row: usize,
-        at: [usize; P],
-    ) {
         // SAFETY: the caller's promise.
         unsafe {
             let u = self.activation.apply::<S, P, N>(simd, row, load_row(simd, self.u, at));
