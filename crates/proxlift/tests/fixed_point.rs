@@ -10,7 +10,7 @@ use proxlift::operator::{Convolution, Filters, convolution_norm_bound};
 use proxlift::prox::{BoxClip, L2Ball, PiecewiseLinear};
 use proxlift::solver::{DualForwardBackward, DualParams, Inertia, StopRule};
 use proxlift::training::{Batch, Descent, Metric, Rate, Schedule, Trainer};
-use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
+use proxlift::training::{FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer};
 
 const SIDES: (usize, usize) = (6, 5);
 const SAMPLES: usize = 2;
@@ -67,7 +67,12 @@ fn loss(limit: &FixedPoint<f64>, z: &Field<f64>, x: &Field<f64>) -> f64 {
 
 fn gradient(limit: &FixedPoint<f64>, rule: FixedPointRule<f64>) -> Vec<f64> {
     let (z, x) = (images(limit, 10), images(limit, 11));
-    limit.gradients(&Reference, rule, (&z, &x), None, EXACT).unwrap().theta.weights().to_vec()
+    limit
+        .gradients(&Reference, (rule, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+        .unwrap()
+        .theta
+        .weights()
+        .to_vec()
 }
 
 #[test]
@@ -133,7 +138,9 @@ fn inertia_takes_fewer_layers() {
 fn implicit_gradients_are_those_of_finite_differences() {
     for limit in limits() {
         let (z, x) = (images(&limit, 10), images(&limit, 11));
-        let found = limit.gradients(&Reference, FixedPointRule::Implicit, (&z, &x), None, EXACT).unwrap();
+        let found = limit
+            .gradients(&Reference, (FixedPointRule::Implicit, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+            .unwrap();
         assert!((found.loss.iter().sum::<f64>() - loss(&limit, &z, &x)).abs() < 1e-12);
         let by_theta = |weights: &[f64]| {
             let theta = Filters::new(3, 1, 3, weights.to_vec()).unwrap();
@@ -153,6 +160,27 @@ fn implicit_gradients_are_those_of_finite_differences() {
         };
         let mismatch = gradient_mismatch(by_knots, &gradient.knots, functions.knots(), 2);
         assert!(mismatch < 1e-7, "knots: {mismatch:e}");
+    }
+}
+
+#[test]
+fn gradients_of_the_norm_are_those_of_finite_differences() {
+    for border in [0, 1] {
+        let limit = FixedPoint { border, ..limit(filters(3, 1, 1), clip()) };
+        let (z, x) = (images(&limit, 10), images(&limit, 11));
+        let numbers = (z.grid().height() - 2 * border) * (z.grid().width() - 2 * border);
+        let rule = |loss| (FixedPointRule::Implicit, loss);
+        let of = |limit: &FixedPoint<f64>, loss| {
+            limit.gradients(&Reference, rule(loss), (&z, &x), None, EXACT).unwrap()
+        };
+        let by_theta = |weights: &[f64]| {
+            let theta = Filters::new(3, 1, 3, weights.to_vec()).unwrap();
+            let squares = of(&FixedPoint { theta, ..limit.clone() }, FixedPointLoss::Squared).loss;
+            squares.iter().map(|&square| FixedPointLoss::Norm.of(square, numbers)).sum()
+        };
+        let found = of(&limit, FixedPointLoss::Norm);
+        let mismatch = gradient_mismatch(by_theta, found.theta.weights(), limit.theta.weights(), 1);
+        assert!(mismatch < 1e-7, "{mismatch:e}");
     }
 }
 
@@ -193,7 +221,9 @@ fn where_the_dual_is_not_unique_the_gradient_is_that_of_the_image() {
     let twice = |once: &[f64]| Filters::new(4, 1, 3, [once, once].concat()).unwrap();
     let limit = limit(twice(once.weights()), Activation::clip(vec![0.1, 0.15, 0.1, 0.15]));
     let (z, x) = (images(&limit, 10), images(&limit, 11));
-    let found = limit.gradients(&Reference, FixedPointRule::Implicit, (&z, &x), None, EXACT).unwrap();
+    let found = limit
+        .gradients(&Reference, (FixedPointRule::Implicit, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+        .unwrap();
     let (first, second) = found.theta.weights().split_at(18);
     let along: Vec<f64> = first.iter().zip(second).map(|(a, b)| a + b).collect();
     let by_filter = |weights: &[f64]| loss(&FixedPoint { theta: twice(weights), ..limit.clone() }, &z, &x);
@@ -202,7 +232,15 @@ fn where_the_dual_is_not_unique_the_gradient_is_that_of_the_image() {
     // From elsewhere, another u*, but the same image and the same gradient along both filters.
     let grid = z.grid();
     let start = Field::from_planar(SAMPLES, 4, grid, &random_field(SAMPLES * 4 * grid.pixels(), 9)).unwrap();
-    let other = limit.gradients(&Reference, FixedPointRule::Implicit, (&z, &x), Some(&start), EXACT).unwrap();
+    let other = limit
+        .gradients(
+            &Reference,
+            (FixedPointRule::Implicit, FixedPointLoss::Squared),
+            (&z, &x),
+            Some(&start),
+            EXACT,
+        )
+        .unwrap();
     assert!(max_relative_difference(other.solution.u.data(), found.solution.u.data()) > 1e-3);
     assert!(max_relative_difference(other.solution.r.data(), found.solution.r.data()) < 1e-9);
     let (first, second) = other.theta.weights().split_at(18);
@@ -232,7 +270,14 @@ fn tied(knots: usize) -> Network<f32> {
 fn options(rule: FixedPointRule<f32>) -> FixedPointOptions {
     let rate = Rate { start: 0.01, schedule: Schedule::Constant };
     let descent = Descent { metric: Metric::Diagonal, momentum: 0.9, beta2: 0.99, rate };
-    FixedPointOptions { rule, descent, params: FixedPointParams::default(), warm: false, zero_mean: true }
+    FixedPointOptions {
+        rule,
+        loss: FixedPointLoss::Squared,
+        descent,
+        params: FixedPointParams::default(),
+        warm: false,
+        zero_mean: true,
+    }
 }
 
 #[test]
@@ -313,7 +358,10 @@ fn what_has_no_fixed_point_is_refused() {
     assert!(good.solve(&Reference, &z, Some(&z), EXACT).unwrap_err().to_string().contains("another shape"));
     let rule = FixedPointRule::Lifted { mu: -1.0 };
     assert!(
-        good.gradients(&Reference, rule, (&z, &z), None, EXACT).unwrap_err().to_string().contains("mu is -1")
+        good.gradients(&Reference, (rule, FixedPointLoss::Squared), (&z, &z), None, EXACT)
+            .unwrap_err()
+            .to_string()
+            .contains("mu is -1")
     );
     let short = FixedPointParams { most: 2, ..EXACT };
     let unsolved = good.solve(&Reference, &z, None, short).unwrap();

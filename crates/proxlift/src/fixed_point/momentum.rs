@@ -7,7 +7,7 @@
 //! ```
 //!
 //! with `beta = (1 - sqrt(q)) / (1 + sqrt(q))`, `q = 1 - p`, then lowers the dual objective by the factor `1 - sqrt(q)` each time:
-//! 0.78 for `p = 0.95`. Until momenta have grown to it they are those of the general case, `(t_k - 1) / t_{k+1}`, which for `p = 1`
+//! 0.9 for `p = 0.99`. Until momenta have grown to it they are those of the general case, `(t_k - 1) / t_{k+1}`, which for `p = 1`
 //! start again when they point the wrong way, `<y_k - u_{k+1}, u_{k+1} - u_k> > 0`, or the gap grew.
 //!
 //! A. Chambolle, T. Pock, "An introduction to continuous optimization for imaging", 2016, section 4.7; B. O'Donoghue, E. Candes,

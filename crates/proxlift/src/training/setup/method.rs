@@ -3,8 +3,8 @@
 use super::{Algorithm, Secant, Settings};
 use crate::fixed_point::{Acceleration, FixedPointParams};
 use crate::training::{
-    Constraint, Descent, FixedPointOptions, FixedPointRule, FixedPointTrainer, GradientDescent, LbFb, Mu,
-    Options, Rate, Rule, Trainer,
+    Constraint, Descent, FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer,
+    GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer,
 };
 use crate::{Result, network::Network};
 
@@ -67,7 +67,8 @@ impl Method {
             Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
         };
         let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
-        Self::FixedPoint(FixedPointOptions { rule, descent, params: NEAR, warm, zero_mean })
+        let loss = FixedPointLoss::Norm;
+        Self::FixedPoint(FixedPointOptions { rule, loss, descent, params: NEAR, warm, zero_mean })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
