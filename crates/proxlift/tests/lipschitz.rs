@@ -300,7 +300,6 @@ fn the_denoiser_has_it_too_at_every_level_it_was_trained_for_or_above() {
     stability.prove(&mut network).unwrap();
     assert!(LipschitzBound::of(&network).unwrap().firmly_non_expansive);
     let model = Model { network, sigma: 0.1, ..trained(Settings::default()) };
-    // Large enough for several tiles.
     let size = (70, 90);
     let picture = |seed| Image::new(1, size.0, size.1, random_field(size.0 * size.1, seed)).unwrap();
     for sigma in [0.1, 0.15, 0.6] {
