@@ -169,6 +169,10 @@ def cases():
         130, depth=4, features=3, channels=1, knots=4, border=1, mu=0.5, scale=0.7, **small,
     )  # fmt: skip
 
+    yield "golden_averaged.safetensors", unrolled_case(
+        86, unrolling="averaged-dual-forward-backward", depth=4, features=3, channels=1, knots=2, mu=0.5, scale=0.6, **small,
+    )  # fmt: skip
+
     # Convolutions of stride 2.
     yield "golden_stride_grey.safetensors", unrolled_case(
         61, unrolling="chambolle-pock-accelerated", depth=4, features=5, channels=1, knots=3, border=2, stride=2,

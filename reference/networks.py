@@ -17,7 +17,8 @@ class Unrolled:
     - Chambolle-Pock (2011, algorithm 1) with the primal step 1: x_k = prox(x_{k-1} - L_k* u_{k-1}) for the data term,
       u_k = s(u_{k-1} + tau_k L_k (x_k + (x_k - x_{k-1})));
     - its acceleration (algorithm 2): the primal steps are t_1 = 1, t_{k+1} = theta_k t_k, theta_k = 1/sqrt(1 + 2 t_k), and
-      the extrapolation is theta_{k-1} (x_k - x_{k-1}).
+      the extrapolation is theta_{k-1} (x_k - x_{k-1});
+    - averaged dual forward-backward: dual forward-backward, whose result is the mean of x_1..x_K with weights 1..K.
 
     It starts at u_0 = L_0 z and x_1 = z - L_1* u_0, and its result is x_K, without inertia. In the first layer there is
     nothing to remember. The loss counts only what lies `border` pixels or more from the edge.
@@ -64,6 +65,9 @@ class Unrolled:
             if self.bounded:
                 x = torch.clamp(x, 0.0, 1.0)
             if k == self.depth:
+                if self.unrolling == "averaged-dual-forward-backward":
+                    weights = range(1, self.depth + 1)
+                    x = sum(w * x for w, x in zip(weights, images)) / sum(weights)
                 return pre, images, x
             ahead = x
             if primal_dual and k > 1:
@@ -132,6 +136,8 @@ def longest_step(unrolling, k):
         return 1.8
     if unrolling == "inertial":
         return 1.0
+    if unrolling == "averaged-dual-forward-backward":
+        return 0.98
     return 1 / primal_step(unrolling, k)
 
 

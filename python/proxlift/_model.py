@@ -95,7 +95,8 @@ class Model:
         synthesis : array_like, (K - 1, J, C, k, k), optional
             The filters of the synthesis of layers 1 to K - 1; without it, it is the adjoint of the analysis.
         unrolling : str
-            ``"dual-forward-backward"``, ``"inertial"``, ``"chambolle-pock"`` or ``"chambolle-pock-accelerated"``.
+            ``"dual-forward-backward"``, ``"inertial"``, ``"chambolle-pock"``, ``"chambolle-pock-accelerated"`` or
+            ``"averaged-dual-forward-backward"``.
         bounded : bool
             Whether the estimate stays in [0, 1] in every layer.
         border : int

@@ -28,7 +28,13 @@ def noisy(shape: tuple[int, ...], sigma: float = 0.1, seed: int = 0) -> tuple[np
     return clean, clean + np.random.default_rng(seed + 99).normal(0, sigma, shape)
 
 
-UNROLLINGS = ("dual-forward-backward", "inertial", "chambolle-pock", "chambolle-pock-accelerated")
+UNROLLINGS = (
+    "dual-forward-backward",
+    "inertial",
+    "chambolle-pock",
+    "chambolle-pock-accelerated",
+    "averaged-dual-forward-backward",
+)
 
 
 def network(

@@ -14,7 +14,13 @@ onnxruntime = pytest.importorskip("onnxruntime")
 TOLERANCE = 1e-5
 SIZES = [(31, 31), (37, 65), (1, 1), (5, 3)]
 SHIPPED = [("small", 1), ("best", 1), ("small", 3), ("best", 3), ("photo", 3)]
-UNROLLINGS = ["dual-forward-backward", "inertial", "chambolle-pock", "chambolle-pock-accelerated"]
+UNROLLINGS = [
+    "dual-forward-backward",
+    "inertial",
+    "chambolle-pock",
+    "chambolle-pock-accelerated",
+    "averaged-dual-forward-backward",
+]
 DEPTH, FEATURES, KERNEL = 5, 6, 3
 
 

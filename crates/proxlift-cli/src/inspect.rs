@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 /// increases the distance between two inputs.
 ///
 /// Robustness is given in two ways. The Lipschitz bound is proven: whatever two pictures go in, their distance grows at
-/// most by this factor. The Jacobian norm is measured: at a given picture, the factor by which the worst small change
+/// most by this factor; networks trained with --lipschitz have a small one, and those with `--lipschitz 1` are firmly non-expansive. The
+/// Jacobian norm is measured: at a given picture, the factor by which the worst small change
 /// is amplified. Shown are its median and maximum over pictures (centre crops of at most 96 x 96 pixels) with noise of
 /// the level that the model was trained for.
 #[derive(clap::Args)]
@@ -86,6 +87,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let facts = Facts { model, version, bound, measured };
     if arguments.json { facts.print_json() } else { facts.print() }
+}
+
+/// The next multiple of 0.01, where rounding to it would be below what is proven.
+fn up(bound: f64) -> f64 {
+    (100.0 * bound - 1e-9).ceil() / 100.0
 }
 
 #[derive(serde::Serialize)]
@@ -236,6 +242,7 @@ impl Facts {
             "lambda": { "min": least, "max": most },
             "non_expansive_layers": bound.as_ref().map(|b| network.is_plain() && b.layers_are_non_expansive()),
             "lipschitz_bound": bound.as_ref().map(|b| b.bound),
+            "firmly_non_expansive": bound.as_ref().map(|b| b.firmly_non_expansive),
             "proximity_operator_at_limit": self.is_prox_at_limit(),
             "jacobian_norm": self.measured,
             "layers": self.layers(),
@@ -255,16 +262,23 @@ impl Facts {
             (false, _) if !network.synthesis.is_empty() => {
                 "with a synthesis of their own: whether the network expands does not follow from single layers"
             }
+            (false, _) if bound.as_ref().is_some_and(|bound| bound.firmly_non_expansive) => {
+                "one operator in all, and an average of what they give"
+            }
             (false, _) => "with momentum: whether the network expands does not follow from single layers",
             (_, Some(true)) => "all non-expansive: tau ||L||^2 is at most 2",
             (_, Some(false)) => "at least one has tau ||L||^2 above 2 and may expand",
             (_, None) => TOO_LARGE,
         };
-        let factor = bound.as_ref().map_or(TOO_LARGE.into(), |LipschitzBound { bound, .. }| {
-            // It may be huge.
-            let factor = if *bound < 1e5 { format!("{bound:.2}") } else { format!("{bound:.1e}") };
-            format!("{factor}, proven for pictures of any size")
-        });
+        let factor = bound.as_ref().map_or(
+            TOO_LARGE.into(),
+            |LipschitzBound { bound, firmly_non_expansive, .. }| {
+                // It may be huge.
+                let factor = if *bound < 1e5 { format!("{:.2}", up(*bound)) } else { format!("{bound:.1e}") };
+                let firmly = if *firmly_non_expansive { ": firmly non-expansive" } else { "" };
+                format!("{factor}, proven for pictures of any size{firmly}")
+            },
+        );
         let norms = self.measured.as_ref().map_or(TOO_LARGE.into(), |measured| {
             let Measured { median, max, images, side, data, .. } = measured;
             format!(

@@ -255,3 +255,43 @@ fn short_help_has_the_few_flags_that_people_need_and_long_help_all() {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }
+
+#[test]
+fn a_lipschitz_constant_is_proven_from_the_file() {
+    let desk = Desk::new();
+    for (most, firmly) in [("1", true), ("1.5", false)] {
+        let out = format!("runs/{most}");
+        desk.succeeds(&tiny(&["--lipschitz", most, "--knots", "3", "--out", &out]));
+        for name in ["model.safetensors", "last.safetensors"] {
+            let model = format!("{out}/{name}");
+            let (json, _) = desk.succeeds(&["inspect", &model, "--json"]);
+            let facts: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let bound = facts["lipschitz_bound"].as_f64().unwrap();
+            assert!(bound <= most.parse().unwrap() && bound >= 1.0, "{json}");
+            assert_eq!(facts["firmly_non_expansive"], firmly, "{json}");
+        }
+        let (text, _) = desk.succeeds(&["inspect", &format!("{out}/model.safetensors")]);
+        assert_eq!(
+            text.contains("1.00, proven for pictures of any size: firmly non-expansive"),
+            firmly,
+            "{text}"
+        );
+        // It goes on from there.
+        desk.succeeds(&tiny(&[
+            "--lipschitz",
+            most,
+            "--from",
+            &format!("{out}/model.safetensors"),
+            "--out",
+            &format!("{out}-more"),
+        ]));
+    }
+    desk.refuses(
+        &tiny(&["--lipschitz", "2", "--from", "runs/1/model.safetensors"]),
+        &["--lipschitz", "dual-forward-backward"],
+    );
+    desk.refuses(
+        &["train", "--lipschitz", "1", "--from", "small"],
+        &["--lipschitz", "averaged-dual-forward-backward"],
+    );
+}

@@ -25,6 +25,20 @@ fn settings_without_sense() {
         &["--own-synthesis", "--rate", "backtracking"],
         &["synthesis of their own", "need a rate"],
     );
+    refuses(&desk, &["--lipschitz", "0.5"], &["--lipschitz is 0.5", "at least 1"]);
+    for flags in [
+        &["--unrolling", "inertial"][..],
+        &["--step-scale", "2"],
+        &["--convex"],
+        &["--tied"],
+        &["--bounded"],
+        &["--own-synthesis"],
+        &["--border", "2"],
+        &["--stride", "2"],
+        &["--rate", "backtracking"],
+    ] {
+        refuses(&desk, &[&["--lipschitz", "1"], flags].concat(), &["--lipschitz", flags[0]]);
+    }
     refuses(&desk, &["--stride", "3"], &["--stride is 3", "1 or 2"]);
     refuses(&desk, &["--stride", "18446744073709551615"], &["1 or 2"]);
     refuses(&desk, &["--stride", "2", "--patch", "15"], &["--patch is 15", "even"]);

@@ -65,6 +65,7 @@ fn family(architecture: Architecture) -> Vec<Network<f32>> {
         Network { border: 2, ..unrolled(Unrolling::Inertial) },
         unrolled(Unrolling::ChambollePock),
         Network { bounded: true, ..unrolled(Unrolling::ChambollePockAccelerated) },
+        unrolled(Unrolling::AveragedDualForwardBackward),
         own_synthesis(network(architecture)),
         own_synthesis(unrolled(Unrolling::Inertial)),
         own_synthesis(unrolled(Unrolling::ChambollePockAccelerated)),

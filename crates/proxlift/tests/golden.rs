@@ -20,7 +20,7 @@ const PAPER: [&str; 5] = ["grey_k4", "colour_k3", "smallest_k2", "wide_k5", "str
 
 /// Networks of the shipped kind and their relatives: momentum, learned activations, bounds, borders, long steps, stride 2, a
 /// synthesis of their own.
-const FAMILY: [&str; 10] = [
+const FAMILY: [&str; 11] = [
     "accelerated",
     "accelerated_bounded",
     "chambolle_pock",
@@ -31,6 +31,7 @@ const FAMILY: [&str; 10] = [
     "stride_grey",
     "synthesis",
     "synthesis_colour",
+    "averaged",
 ];
 
 fn unrolled<T: Real>(golden: &Golden) -> (Network<T>, Field<T>, Field<T>) {

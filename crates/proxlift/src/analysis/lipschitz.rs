@@ -16,13 +16,25 @@
 //! `M_k` of their own, whose norm then stands for that of `L_k*`. The recursion ends in a bound of the Lipschitz constant of the whole
 //! network. It supposes that every layer meets its worst input, which all cannot at once: the constant at an image,
 //! the norm of the [`Jacobian`](super::Jacobian) there, is far less.
+//!
+//! Where all layers have the same operator, far more is true: see `analysis/tied.rs`. The bound is the lesser of the two.
+//!
+//! Images are those that the network is given. Around a picture it may be given a mirrored [border](Network::border), whose
+//! pixels count here like the others.
 
+use super::tied;
 use crate::network::{Architecture, LayerMemory, Network};
-use crate::{Real, Result, operator::convolution_norm_bound};
+use crate::operator::{Filters, convolution_norm_bound};
+use crate::{Real, Result};
 use rayon::prelude::*;
 
 /// Frequencies along each axis at which norms are taken: within 0.12 % of the truth for 3x3 kernels.
 const FREQUENCIES: usize = 128;
+
+/// The same where all layers have one operator, whose step may be as long as its norm allows: the finest that takes no more than
+/// about so many operations.
+const FINE: [usize; 2] = [512, 256];
+const MOST_FOR_FINE: f64 = 1e9;
 
 /// The bound, and the norms that it is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,28 +47,32 @@ pub struct LipschitzBound {
     pub steps: Vec<f64>,
     /// `||dx^|| <= bound ||dz||`.
     pub bound: f64,
+    /// Whether it is proven that `||dx^||^2 <= <dz, dx^>`; then `bound` is 1.
+    pub firmly_non_expansive: bool,
 }
 
 impl LipschitzBound {
     /// The bound for `network`, on images of any size.
     /// Fails when kernels are so large that their norms cannot be bounded.
     pub fn of<T: Real>(network: &Network<T>) -> Result<Self> {
-        Self::at(network, FREQUENCIES)
+        Self::at(network, grids(network).next().unwrap_or(FREQUENCIES))
     }
 
     /// The same with about so many operations at most: at fewer frequencies, which makes the bound coarser, or none where
     /// that does not help.
     pub fn within<T: Real>(network: &Network<T>, most: f64) -> Result<Option<Self>> {
-        let (sizes, operators) = (network.architecture(), network.filters().count());
-        let grids = [FREQUENCIES, FREQUENCIES / 2, FREQUENCIES / 4].into_iter();
-        let mut fine = grids
+        let (sizes, operators) = (network.architecture(), operators(network));
+        let mut fine = grids(network)
             .filter(|&grid| grid > 4 * (sizes.kernel - 1) && operations(operators, &sizes, grid) <= most);
         fine.next().map(|grid| Self::at(network, grid)).transpose()
     }
 
     fn at<T: Real>(network: &Network<T>, frequencies: usize) -> Result<Self> {
-        let norm = |theta| Ok(convolution_norm_bound(theta, frequencies)?.upper);
-        let norms: Vec<f64> = network.theta.par_iter().map(norm).collect::<Result<_>>()?;
+        let norm = |theta: &Filters<T>| Ok(convolution_norm_bound(theta, frequencies)?.upper);
+        let norms = match network.has_one_operator() {
+            true => vec![norm(&network.theta[0])?; network.theta.len()],
+            false => network.theta.par_iter().map(norm).collect::<Result<_>>()?,
+        };
         let of_synthesis: Vec<f64> = network.synthesis.par_iter().map(norm).collect::<Result<_>>()?;
         let synthesis = |k: usize| of_synthesis.get(k - 1).copied().unwrap_or(norms[k]);
         let tau: Vec<f64> = network.tau.iter().map(|tau| tau.to_double()).collect();
@@ -79,13 +95,34 @@ impl LipschitzBound {
             let slope = network.activation[k - 1].steepest().to_double();
             (before, u, image) = (u, slope * v, next);
         }
-        Ok(Self { norms, of_synthesis, steps, bound: image })
+        let together = tied::Excess::of(network, norms[0]);
+        let bound = together.map_or(image, |excess| image.min(excess.bound()));
+        let firmly_non_expansive = together.is_some_and(tied::Excess::is_none);
+        Ok(Self { norms, of_synthesis, steps, bound, firmly_non_expansive })
     }
 
     /// Whether `||I - tau_k L_k L_k*|| <= 1` in every layer.
     pub fn layers_are_non_expansive(&self) -> bool {
         self.steps.iter().all(|&step| step <= 2.0)
     }
+}
+
+/// A bound of the norm of the one operator that all layers of a network have: the one that [`LipschitzBound`] uses.
+pub(crate) fn norm_of_one<T: Real>(network: &Network<T>) -> Result<f64> {
+    let grid = grids(network).next().unwrap_or(FREQUENCIES);
+    Ok(convolution_norm_bound(&network.theta[0], grid)?.upper)
+}
+
+/// Numbers of frequencies, the finest first.
+fn grids<T: Real>(network: &Network<T>) -> impl Iterator<Item = usize> {
+    let (sizes, one) = (network.architecture(), network.has_one_operator());
+    let fine = FINE.into_iter().filter(move |&grid| one && operations(1, &sizes, grid) <= MOST_FOR_FINE);
+    fine.chain([FREQUENCIES, FREQUENCIES / 2, FREQUENCIES / 4])
+}
+
+/// Operators that differ.
+fn operators<T: Real>(network: &Network<T>) -> usize {
+    if network.has_one_operator() { 1 } else { network.filters().count() }
 }
 
 /// About how many operations a bound takes for a network of so many operators of these sizes.

@@ -22,7 +22,7 @@ pub use activation::Activation;
 pub use architecture::Architecture;
 pub use init::Norms;
 pub(crate) use tensors::Shaped;
-pub use unrolling::{LayerMemory, Memory, Primal, STEP, Unrolling};
+pub use unrolling::{AVERAGED_STEP, LayerMemory, Memory, Primal, STEP, Unrolling, averaged_slope};
 
 use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseLinear};
 
@@ -184,24 +184,29 @@ impl<T: Real> Network<T> {
     /// Whether all layers are the same.
     pub fn is_tied(&self) -> bool {
         let first = &self.activation[0];
-        self.synthesis.is_empty()
-            && self.theta.iter().all(|theta| *theta == self.theta[0])
-            && self.activation.iter().all(|activation| activation == first)
+        self.has_one_operator() && self.activation.iter().all(|activation| activation == first)
+    }
+
+    /// Whether all layers have the same operator, and its adjoint as synthesis.
+    pub fn has_one_operator(&self) -> bool {
+        self.synthesis.is_empty() && self.theta.iter().all(|theta| *theta == self.theta[0])
     }
 
     /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.
     pub fn parameters(&self) -> usize {
-        self.parameters_of(usize::MAX)
+        self.parameters_of(usize::MAX, usize::MAX)
     }
 
-    /// Those that are not there twice: of one layer, where all are the same.
+    /// Those that are not there twice: of one operator, and of one activation, where all are the same.
     pub fn distinct_parameters(&self) -> usize {
-        self.parameters_of(if self.is_tied() { 1 } else { usize::MAX })
+        let once = |alike: bool| if alike { 1 } else { usize::MAX };
+        self.parameters_of(once(self.has_one_operator()), once(self.is_tied()))
     }
 
-    fn parameters_of(&self, layers: usize) -> usize {
-        let learned = self.learned().take(layers).map(|s| s.knots().len() + s.slopes().len()).sum::<usize>();
-        self.filters().take(layers).map(|theta| theta.weights().len()).sum::<usize>() + learned
+    fn parameters_of(&self, operators: usize, activations: usize) -> usize {
+        let learned = self.learned().take(activations).map(|s| s.knots().len() + s.slopes().len());
+        let filters = self.filters().take(operators).map(|theta| theta.weights().len());
+        filters.sum::<usize>() + learned.sum::<usize>()
     }
 
     /// What layer `k = 1..K` remembers; `K` is that of the output, which sees `u_{K-1}` and `r_K` as they are.

@@ -18,6 +18,12 @@
 //! | inertial (Beck and Teboulle 2009, Chambolle and Dossal 2015) | `(k - 1) / (k + 2)` | 0 | 0 | 1 |
 //! | Chambolle-Pock (2011), primal step `s = 1` | 0 | `1 / (1 + s)` | 1 | `1 / s` |
 //! | its strongly convex acceleration, `s_1 = 1`, `s_{k+1} = theta_k s_k`, `theta_k = 1 / sqrt(1 + 2 s_k)` | 0 | `1 / (1 + s_k)` | `theta_{k-1}` | `1 / s_k` |
+//! | averaged dual forward-backward | 0 | `(k - 1) / (k + 1)` | `(k - 1) / 2` | 0.98 |
+//!
+//! In the last one the convolution sees `r_k + gamma_k (r_k - r_{k-1}) = L_k* u_{k-1} - z`, as in plain dual forward-backward,
+//! while `r_k` is the average of these over all layers so far with the weights `1, 2, .., k`. With tied operators and slopes of
+//! at most [`averaged_slope`] that average is firmly non-expansive in `z`
+//! ([`LipschitzBound`](crate::analysis::LipschitzBound)).
 //!
 //! Long steps ([`Network::step_scale`](super::Network::step_scale)) multiply the last column. The algorithms then no longer
 //! converge; a trained network, which stops after `K` layers, need not.
@@ -37,6 +43,9 @@ named! {
         ChambollePock = "chambolle-pock",
         /// Chambolle-Pock, accelerated by the strong convexity of the data term.
         ChambollePockAccelerated = "chambolle-pock-accelerated" | "strongly-convex",
+        /// Dual forward-backward whose output is a weighted average over all layers: with tied operators, firmly
+        /// non-expansive.
+        AveragedDualForwardBackward = "averaged-dual-forward-backward",
     }
 }
 
@@ -63,6 +72,9 @@ pub struct LayerMemory<T> {
 /// `tau_k ||L_k||^2` of dual forward-backward: below 2, so that every layer is non-expansive.
 pub const STEP: f64 = 1.8;
 
+/// `tau ||L||^2` of averaged dual forward-backward: the proof needs at most 1, and training knows the norm to a percent.
+pub const AVERAGED_STEP: f64 = 0.98;
+
 impl Unrolling {
     /// The momentum of layer `k = 1..K`; that of `K` has a part in the output.
     pub fn layer_memory<T: Real>(self, k: usize) -> LayerMemory<T> {
@@ -75,6 +87,10 @@ impl Unrolling {
                 let (before, step) = (primal_step(k - 1), primal_step(k));
                 (0.0, 1.0 / (1.0 + step), 1.0 / (1.0 + 2.0 * before).sqrt())
             }
+            Self::AveragedDualForwardBackward => {
+                let k = k as f64;
+                (0.0, (k - 1.0) / (k + 1.0), (k - 1.0) / 2.0)
+            }
         };
         LayerMemory { inertia: T::of(inertia), memory: T::of(memory), extrapolation: T::of(extrapolation) }
     }
@@ -85,6 +101,7 @@ impl Unrolling {
             Self::DualForwardBackward => STEP,
             Self::Inertial | Self::ChambollePock => 1.0,
             Self::ChambollePockAccelerated => 1.0 / primal_step(k),
+            Self::AveragedDualForwardBackward => AVERAGED_STEP,
         }
     }
 
@@ -92,7 +109,7 @@ impl Unrolling {
     pub fn memory(self) -> Memory {
         Memory {
             features: self == Self::Inertial,
-            images: matches!(self, Self::ChambollePock | Self::ChambollePockAccelerated),
+            images: !matches!(self, Self::DualForwardBackward | Self::Inertial),
         }
     }
 }
@@ -100,6 +117,14 @@ impl Unrolling {
 /// `s_k` of the strongly convex acceleration.
 fn primal_step(k: usize) -> f64 {
     (1..k).fold(1.0, |s, _| s / (1.0 + 2.0 * s).sqrt())
+}
+
+/// The steepest slope that the activation of layer `k` may have for averaged dual forward-backward to be firmly
+/// non-expansive: `p` with `2 / p - 1 = (k + 2) / (k + 1)`, the ratio of the weights of the iterate that it makes and of the next.
+/// That of the last layer, after which there is none, may be 1.
+pub fn averaged_slope(k: usize) -> f64 {
+    let k = k as f64;
+    (2.0 * k + 2.0) / (2.0 * k + 3.0)
 }
 
 /// The image part of a layer: from `L* y - z` to what the convolution sees, and back.

@@ -124,6 +124,7 @@ impl Trainer for GradientDescent {
         progress: f64,
     ) -> Result<Report> {
         self.norms.start(network);
+        self.constraint.settle(network);
         if self.optimiser.observes(self.visits) {
             let mut lifted = Lifted::reuse(self.lifted.take(), network, &batch.z, &batch.x)?;
             lifted.anchor((engine, network));
@@ -144,6 +145,7 @@ impl Trainer for GradientDescent {
         let rate = self.optimiser.step(network, &mut gradients, scale, progress);
         self.constraint.project(network);
         self.norms.follow_among(network, ranks);
+        self.constraint.settle(network);
         self.visits += 1;
         let loss = ranks.of_samples(gradients.loss.clone(), 1).iter().sum();
         self.gradients = Some(gradients);

@@ -17,6 +17,7 @@ pub mod options;
 pub mod rate_search;
 pub mod session;
 pub mod setup;
+pub mod stability;
 pub mod trainer;
 mod validation;
 
@@ -38,5 +39,6 @@ pub use setup::{
     Algorithm, Config, FilterConstraint, Grid, Kind, Method, Preset, Secant, Setting, Settings, Start,
     StepRule, fingerprint,
 };
+pub use stability::Stability;
 pub use trainer::{Batch, Report, Snapshot, Trainer};
 pub use validation::{Validation, ValidationScores};

@@ -143,7 +143,9 @@ fn with_learned_activations_the_gradients_of_the_energy_are_those_of_finite_diff
 /// Learned activations, unrolled from every algorithm, free, and bounded with a border.
 pub fn family(architecture: Architecture) -> Vec<Network<f64>> {
     use Unrolling::*;
-    let all = [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated].into_iter();
+    let all =
+        [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated, AveragedDualForwardBackward]
+            .into_iter();
     all.flat_map(|unrolling| [false, true].map(|bounded| (unrolling, bounded)))
         .map(|(unrolling, bounded)| Network {
             unrolling,

@@ -104,7 +104,9 @@ fn every_unrolling_reaches_the_variational_solution() {
         squared_distance(&unrolled(&Reference, &net, &z), &solution)
     };
     use Unrolling::*;
-    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
+    for unrolling in
+        [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated, AveragedDualForwardBackward]
+    {
         // The accelerations promise 1 / k^2: a sixteenth after four times as many layers.
         let (near, nearer) = (distance(unrolling, 100), distance(unrolling, 400));
         assert!(near < 1e-2 && nearer < (near / 8.0).max(1e-9), "{unrolling:?}: {near:e}, {nearer:e}");
@@ -141,7 +143,9 @@ fn the_acceleration_keeps_the_product_of_its_steps_and_lengthens_the_dual_one() 
 #[test]
 fn the_first_layer_remembers_nothing() {
     use Unrolling::*;
-    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
+    for unrolling in
+        [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated, AveragedDualForwardBackward]
+    {
         assert_eq!(unrolling.layer_memory::<f64>(1), proxlift::network::LayerMemory::default());
     }
 }

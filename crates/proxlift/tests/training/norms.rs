@@ -153,7 +153,9 @@ fn of_a_training_that_is_resumed() {
 fn of_every_unrolling_and_of_long_steps() {
     let (engine, batch) = (Cpu::new(), batch());
     use Unrolling::*;
-    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
+    for unrolling in
+        [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated, AveragedDualForwardBackward]
+    {
         for (rule, metric) in
             [(Rule::Backprop, Metric::Diagonal), (Rule::Lifted(Mu::constant(0.1)), Metric::Kronecker)]
         {

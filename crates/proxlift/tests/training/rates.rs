@@ -76,7 +76,9 @@ fn each_metric_lowers_the_loss_further_than_the_one_before() {
 fn every_parameter_moves_in_every_rule_and_metric() {
     let engine = Cpu::new();
     use Unrolling::*;
-    for unrolling in [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated] {
+    for unrolling in
+        [DualForwardBackward, Inertial, ChambollePock, ChambollePockAccelerated, AveragedDualForwardBackward]
+    {
         for (rule, metric, rate) in rules_and_metrics() {
             let learned = metric != Metric::GaussNewton;
             let start = match learned {

@@ -18,7 +18,11 @@ impl Config {
             None => self.new_network()?,
         };
         let own = self.settings.own_synthesis == Some(true);
-        let network = if own { network.with_own_synthesis() } else { network };
+        let mut network = if own { network.with_own_synthesis() } else { network };
+        if let Some(stable) = self.constraint.stable {
+            stable.check(&network)?;
+            stable.begin(&mut network);
+        }
         network.validate()?;
         self.method.validate(&network)?;
         Ok(network)
@@ -37,7 +41,7 @@ impl Config {
         network.bounded = all.bounded == Some(true);
         network.border = all.border.unwrap_or(0);
         network.validate()?;
-        if self.constraint.tied {
+        if self.constraint.tied || self.constraint.stable.is_some() {
             let first = network.theta[1].clone();
             network.theta.fill(first);
         }
@@ -82,7 +86,13 @@ impl Config {
     pub fn model(&self, mut provenance: Provenance, epoch: usize, network: &Network<f32>) -> Model {
         provenance.insert("epochs".into(), format!("{epoch} of {}", self.plan.epochs));
         let noise = self.settings.noise.unwrap_or_default();
-        Model { network: network.clone(), sigma: self.sigma, noise, provenance }
+        let mut network = network.clone();
+        if let Some(stable) = self.constraint.stable
+            && let Err(error) = stable.prove(&mut network)
+        {
+            tracing::warn!("the Lipschitz constant is not proven: {error}");
+        }
+        Model { network, sigma: self.sigma, noise, provenance }
     }
 
     /// Bytes of `u` that are kept for `samples` patches: `n (K - 1) J pixels` floats, if any.

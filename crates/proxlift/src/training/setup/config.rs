@@ -1,11 +1,11 @@
 //! Given settings -> a complete, checked configuration: given settings over those of the preset.
 
-use super::relevance::{adapted, check_relevance, without_useless};
+use super::relevance::{adapted, check_relevance, check_stable, without_useless};
 use super::start::{absolute_model, model_to_start_from};
 use super::{FilterConstraint, Method, Settings, StepRule};
 use crate::dataset::PatchNoise;
 use crate::network::{Architecture, Network};
-use crate::training::{Auxiliary, Constraint, Options, Plan};
+use crate::training::{Auxiliary, Constraint, Options, Plan, Stability};
 use crate::{
     Error, Result, dataset, error::check_not_negative, image::noise::check_sigma_below_white,
     training::rate_search::PAPER_RATES,
@@ -86,21 +86,23 @@ impl Config {
             test: given.test.as_deref().map(absolute).transpose()?,
             ..given.clone()
         };
-        let mut all = given.clone().over(adapted(preset.settings(), given));
+        let stable = given.lipschitz.map(Stability::of).transpose()?;
+        let mut all = given.clone().over(adapted(preset.settings(), given, stable.as_ref()));
         let from = given.from.as_ref().map(|path| model_to_start_from(path, given, &mut all)).transpose()?;
         check_relevance(given, &all)?;
+        stable.map_or(Ok(()), |stable| check_stable(&all, &stable))?;
         if given.batch.is_some() {
             all.batch_end = given.batch_end;
         }
         let name = given.preset.map_or(complete(all.trainer).to_string(), |preset| preset.to_string());
         (all.preset, all.out) = (None, None);
-        let config = Self::complete(name, without_useless(all), from);
+        let config = Self::complete(name, without_useless(all), stable, from);
         config.check()?;
         Ok(config)
     }
 
     /// The configuration of all settings, none of them open.
-    fn complete(name: String, all: Settings, from: Option<Network<f32>>) -> Self {
+    fn complete(name: String, all: Settings, stable: Option<Stability>, from: Option<Network<f32>>) -> Self {
         let seed = complete(all.seed);
         let batch = complete(all.batch);
         let epochs = complete(all.epochs);
@@ -112,6 +114,7 @@ impl Config {
         let constraint = Constraint {
             zero_mean: all.filter_constraint == Some(FilterConstraint::ZeroMean),
             tied: all.tied == Some(true) || all.convex == Some(true),
+            stable,
         };
         let first_rate = match (rate, &grid) {
             (StepRule::Rate(rate), _) => Some(rate),

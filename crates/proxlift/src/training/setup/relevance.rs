@@ -2,11 +2,11 @@
 //! believes that it did something.
 
 use super::{Algorithm, Preset, Secant, Settings, StepRule, settings::LIFTED_BREGMAN};
-use crate::training::{Auxiliary, BlockOrder, Metric, ThetaSteps, UStep};
+use crate::training::{Auxiliary, BlockOrder, Metric, Stability, ThetaSteps, UStep};
 use crate::{Result, network::Unrolling};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
-pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
+pub(super) fn adapted(mut preset: Settings, given: &Settings, stable: Option<&Stability>) -> Settings {
     let algorithm = given.trainer.or(preset.trainer).unwrap_or_default();
     if preset.trainer != Some(algorithm) {
         preset = algorithm_of(algorithm.preset().settings()).over(preset);
@@ -20,6 +20,10 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings) -> Settings {
             // Of a step that is a share of what is moved.
             preset.rate = Some(StepRule::Rate(1.5e-2));
         }
+    }
+    if let Some(stable) = stable {
+        let step_scale = Some(stable.step_scale).filter(|&scale| scale != 1.0);
+        preset = Settings { unrolling: Some(stable.unrolling), step_scale, ..preset };
     }
     if algorithm != Algorithm::Lb {
         return preset;
@@ -101,6 +105,31 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
         tracing::warn!("--lambda does nothing beside --from: the model has its own thresholds");
     }
     if lifted { check_steps(given, all, backtracks) } else { Ok(()) }
+}
+
+/// Refuses settings that contradict a proven Lipschitz constant.
+pub(super) fn check_stable(all: &Settings, stable: &Stability) -> Result<()> {
+    let Stability { unrolling, step_scale, .. } = *stable;
+    refuse!(all.unrolling != Some(unrolling) =>
+        "--lipschitz unrolls {unrolling}: leave --unrolling, or a model that is unrolled from something else, out");
+    refuse!(all.step_scale.is_some_and(|scale| (scale / step_scale - 1.0).abs() > 1e-6) =>
+        "--lipschitz has steps of its own: leave --step-scale out");
+    refuse!(all.convex == Some(true) =>
+        "--convex trains the limit of infinitely many layers, which has the Lipschitz constant 1 by itself: leave it or \
+         --lipschitz out");
+    let without = [
+        ("tied", all.tied == Some(true)),
+        ("bounded", all.bounded == Some(true)),
+        ("own-synthesis", all.own_synthesis == Some(true)),
+        ("border", all.border.is_some_and(|border| border > 0)),
+        ("stride", all.stride.is_some_and(|stride| stride > 1)),
+    ];
+    for (name, given) in without {
+        refuse!(given => "--lipschitz is for networks without --{name}: leave one of them out");
+    }
+    refuse!(all.rate == Some(StepRule::Backtracking) =>
+        "--lipschitz takes steps with a --rate, not by backtracking: give a number");
+    Ok(())
 }
 
 /// Whether the metric keeps a mean of squares.

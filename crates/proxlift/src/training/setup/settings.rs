@@ -210,6 +210,9 @@ settings! {
         /// Learn a convex regulariser: layers are tied, and trained at the fixed point of infinitely many of them, where the
         /// network is the proximity operator of a convex function. --depth is the number of layers of the file.
         convex: bool,
+        /// Train for a Lipschitz constant of at most X, at least 1, that `proxlift inspect` proves from the file: for 1, a network
+        /// that enlarges no difference between two pictures. Layers share one operator.
+        lipschitz: f64 = "X",
         /// Learn the synthesis of every layer by itself, which is the adjoint of its analysis else: twice as many weights for the
         /// same work.
         own_synthesis: bool,

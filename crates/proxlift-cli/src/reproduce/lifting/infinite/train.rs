@@ -116,7 +116,7 @@ impl Training {
 
     fn unrolled(self, depth: usize, rule: Rule) -> Result<Trained> {
         let mut network = self.start()?.unrolled(depth)?;
-        let constraint = Constraint { zero_mean: true, tied: true };
+        let constraint = Constraint { tied: true, ..Constraint::ZERO_MEAN };
         let mut trainer = GradientDescent::new(&network, rule, descent(), constraint, self.seed)?;
         let (batches, loss) = self.train(&mut network, &mut trainer)?;
         let (psnr, psnr_of_limit) = (self.psnr(&network)?, self.psnr_of_limit(&network)?);
