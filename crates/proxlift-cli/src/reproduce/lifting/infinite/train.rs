@@ -12,7 +12,7 @@ use proxlift::network::{Architecture, Network};
 use proxlift::training::{
     Batch, Constraint, Descent, GradientDescent, Metric, Mu, Rate, Rule, Schedule, Trainer,
 };
-use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
+use proxlift::training::{FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use serde::{Deserialize, Serialize};
 
 const SIDE: usize = 32;
@@ -103,8 +103,14 @@ impl Training {
 
     fn at_the_limit(self, rule: FixedPointRule<f32>) -> Result<Trained> {
         let mut network = self.start()?.unrolled(2)?;
-        let options =
-            FixedPointOptions { rule, descent: descent(), params: PARAMS, warm: true, zero_mean: true };
+        let options = FixedPointOptions {
+            rule,
+            loss: FixedPointLoss::Squared,
+            descent: descent(),
+            params: PARAMS,
+            warm: true,
+            zero_mean: true,
+        };
         let mut trainer = FixedPointTrainer::new(&network, options, self.samples, self.seed)?;
         let (batches, loss) = self.train(&mut network, &mut trainer)?;
         let (forward, after) = trainer.iterations();
