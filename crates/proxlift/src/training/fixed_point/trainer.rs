@@ -29,7 +29,7 @@ const LEAST_KNOT: f32 = 1e-7;
 pub struct FixedPointOptions {
     /// Implicit, lifted, or centred gradients.
     pub rule: FixedPointRule<f32>,
-    /// What of.
+    /// The loss that they are the gradients of.
     pub loss: FixedPointLoss,
     /// Metric, momentum and rate.
     pub descent: Descent,
