@@ -25,6 +25,9 @@ pub struct Choice {
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
     #[arg(conflicts_with = "method")]
     tolerance: Option<f64>,
+    /// Denoise in all eight orientations and average: eight times as long, 0.04 dB better in grey and 0.06 in colour
+    #[arg(long, conflicts_with_all = ["method", "tolerance"])]
+    turned: bool,
     /// Denoise more (above 1) or less (below 1); 0 leaves the picture as it is
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true, default_value = "1")]
     strength: f64,
@@ -41,6 +44,7 @@ impl Choice {
             Some(tolerance) => denoiser.tolerance(tolerance),
             None => denoiser,
         };
+        let denoiser = if self.turned { denoiser.turned() } else { denoiser };
         Ok(denoiser.strength(self.strength))
     }
 
@@ -57,6 +61,7 @@ impl Choice {
     /// A line for a result's metadata: the program, and what a picture with this noise was denoised with: `name`.
     pub fn settings(&self, name: &str, noise: Option<&Noise>) -> String {
         let what = if self.method.is_some() { "method" } else { "model" };
-        settings(&format!("{what} {name}"), noise, self.lambda, self.strength)
+        let turned = if self.turned { " in eight orientations" } else { "" };
+        settings(&format!("{what} {name}{turned}"), noise, self.lambda, self.strength)
     }
 }

@@ -2,7 +2,7 @@
 //! channels. Miri runs the test that is named for it (`.ci/miri`).
 
 use proxlift::Real;
-use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule, SampleLoss};
 use proxlift::field::{Field, Grid};
 use proxlift::network::{Architecture, Network, Unrolling};
 use proxlift::operator::Filters;
@@ -164,19 +164,22 @@ fn results<T: Real>(
     results.push(("B".into(), penalty.iter().map(|p| T::of(*p)).collect()));
     // The weight is large, so that v - back keeps its digits.
     let mu = T::of(3.0);
-    for rule in [ReverseRule::Backprop, ReverseRule::Lifted { mu }, ReverseRule::Centred { mu }] {
-        let mut gradients = Gradients::zeros(net, samples).with_activations(net);
+    let rules = [ReverseRule::Backprop, ReverseRule::Lifted { mu }, ReverseRule::Centred { mu }];
+    let squared = rules.map(|rule| (rule, SampleLoss::Squared));
+    for (rule, of) in squared.into_iter().chain([(ReverseRule::Backprop, SampleLoss::Norm)]) {
+        let mut gradients = Gradients { of, ..Gradients::zeros(net, samples).with_activations(net) };
         engine.training_pass(net, rule, z, x, &mut gradients).unwrap();
-        results.push((format!("{rule:?} loss"), gradients.loss.iter().map(|l| T::of(*l)).collect()));
+        let rule = format!("{rule:?} {of}");
+        results.push((format!("{rule} loss"), gradients.loss.iter().map(|l| T::of(*l)).collect()));
         for (k, theta) in gradients.theta.iter().enumerate() {
-            results.push((format!("{rule:?} theta_{k}"), theta.weights().to_vec()));
+            results.push((format!("{rule} theta_{k}"), theta.weights().to_vec()));
         }
         for (k, synthesis) in gradients.synthesis.iter().enumerate() {
-            results.push((format!("{rule:?} synthesis_{}", k + 1), synthesis.weights().to_vec()));
+            results.push((format!("{rule} synthesis_{}", k + 1), synthesis.weights().to_vec()));
         }
         for (k, activation) in gradients.activation.into_iter().enumerate() {
-            results.push((format!("{rule:?} knots of {k}"), activation.knots));
-            results.push((format!("{rule:?} slopes of {k}"), activation.slopes));
+            results.push((format!("{rule} knots of {k}"), activation.knots));
+            results.push((format!("{rule} slopes of {k}"), activation.slopes));
         }
     }
     results

@@ -1,7 +1,7 @@
 //! Infinite depth: the fixed point is the solver's solution, its gradients are those of finite differences and the limits of
 //! unrolled and of lifted ones, and all rules learn.
 
-use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule, SampleLoss};
 use proxlift::field::Field;
 use proxlift::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field, same_bits_for_threads};
@@ -10,7 +10,7 @@ use proxlift::operator::{Convolution, Filters, convolution_norm_bound};
 use proxlift::prox::{BoxClip, L2Ball, PiecewiseLinear};
 use proxlift::solver::{DualForwardBackward, DualParams, Inertia, StopRule};
 use proxlift::training::{Batch, Descent, Metric, Rate, Schedule, Trainer};
-use proxlift::training::{FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer};
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 
 const SIDES: (usize, usize) = (6, 5);
 const SAMPLES: usize = 2;
@@ -68,7 +68,7 @@ fn loss(limit: &FixedPoint<f64>, z: &Field<f64>, x: &Field<f64>) -> f64 {
 fn gradient(limit: &FixedPoint<f64>, rule: FixedPointRule<f64>) -> Vec<f64> {
     let (z, x) = (images(limit, 10), images(limit, 11));
     limit
-        .gradients(&Reference, (rule, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+        .gradients(&Reference, (rule, SampleLoss::Squared), (&z, &x), None, EXACT)
         .unwrap()
         .theta
         .weights()
@@ -139,7 +139,7 @@ fn implicit_gradients_are_those_of_finite_differences() {
     for limit in limits() {
         let (z, x) = (images(&limit, 10), images(&limit, 11));
         let found = limit
-            .gradients(&Reference, (FixedPointRule::Implicit, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+            .gradients(&Reference, (FixedPointRule::Implicit, SampleLoss::Squared), (&z, &x), None, EXACT)
             .unwrap();
         assert!((found.loss.iter().sum::<f64>() - loss(&limit, &z, &x)).abs() < 1e-12);
         let by_theta = |weights: &[f64]| {
@@ -175,10 +175,10 @@ fn gradients_of_the_norm_are_those_of_finite_differences() {
         };
         let by_theta = |weights: &[f64]| {
             let theta = Filters::new(3, 1, 3, weights.to_vec()).unwrap();
-            let squares = of(&FixedPoint { theta, ..limit.clone() }, FixedPointLoss::Squared).loss;
-            squares.iter().map(|&square| FixedPointLoss::Norm.of(square, numbers)).sum()
+            let squares = of(&FixedPoint { theta, ..limit.clone() }, SampleLoss::Squared).loss;
+            squares.iter().map(|&square| SampleLoss::Norm.of(square, numbers)).sum()
         };
-        let found = of(&limit, FixedPointLoss::Norm);
+        let found = of(&limit, SampleLoss::Norm);
         let mismatch = gradient_mismatch(by_theta, found.theta.weights(), limit.theta.weights(), 1);
         assert!(mismatch < 1e-7, "{mismatch:e}");
     }
@@ -222,7 +222,7 @@ fn where_the_dual_is_not_unique_the_gradient_is_that_of_the_image() {
     let limit = limit(twice(once.weights()), Activation::clip(vec![0.1, 0.15, 0.1, 0.15]));
     let (z, x) = (images(&limit, 10), images(&limit, 11));
     let found = limit
-        .gradients(&Reference, (FixedPointRule::Implicit, FixedPointLoss::Squared), (&z, &x), None, EXACT)
+        .gradients(&Reference, (FixedPointRule::Implicit, SampleLoss::Squared), (&z, &x), None, EXACT)
         .unwrap();
     let (first, second) = found.theta.weights().split_at(18);
     let along: Vec<f64> = first.iter().zip(second).map(|(a, b)| a + b).collect();
@@ -235,7 +235,7 @@ fn where_the_dual_is_not_unique_the_gradient_is_that_of_the_image() {
     let other = limit
         .gradients(
             &Reference,
-            (FixedPointRule::Implicit, FixedPointLoss::Squared),
+            (FixedPointRule::Implicit, SampleLoss::Squared),
             (&z, &x),
             Some(&start),
             EXACT,
@@ -272,7 +272,7 @@ fn options(rule: FixedPointRule<f32>) -> FixedPointOptions {
     let descent = Descent { metric: Metric::Diagonal, momentum: 0.9, beta2: 0.99, rate };
     FixedPointOptions {
         rule,
-        loss: FixedPointLoss::Squared,
+        loss: SampleLoss::Squared,
         descent,
         params: FixedPointParams::default(),
         warm: false,
@@ -358,7 +358,7 @@ fn what_has_no_fixed_point_is_refused() {
     assert!(good.solve(&Reference, &z, Some(&z), EXACT).unwrap_err().to_string().contains("another shape"));
     let rule = FixedPointRule::Lifted { mu: -1.0 };
     assert!(
-        good.gradients(&Reference, (rule, FixedPointLoss::Squared), (&z, &z), None, EXACT)
+        good.gradients(&Reference, (rule, SampleLoss::Squared), (&z, &z), None, EXACT)
             .unwrap_err()
             .to_string()
             .contains("mu is -1")

@@ -82,6 +82,7 @@ fn settings_that_would_do_nothing_or_make_no_sense_are_refused() {
     for settings in [
         json!({"trainer": "backprop", "mu": 1}),
         json!({"preset": "paper", "momentum": 0.5}),
+        json!({"preset": "paper", "loss": "norm"}),
         json!({"preset": "backtracking", "beta2": 0.5}),
         json!({"preset": "sgd", "beta2": 0.5}),
         json!({"rate": 1e-3, "u-step": "closed"}),

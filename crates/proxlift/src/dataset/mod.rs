@@ -16,5 +16,5 @@ pub use batches::{Batches, Order};
 pub use folder::images_below;
 pub use labelled::Labelled;
 pub use pairs::Pairs;
-pub use patches::{PatchNoise, PatchSpec, Patches, Visit};
+pub use patches::{Levels, PatchNoise, PatchSpec, Patches, Visit};
 pub use set::ImageSet;

@@ -21,16 +21,40 @@ pub struct PatchSpec {
     pub augment: bool,
     /// The noise level, on the scale where white is 1.
     pub sigma: f32,
-    /// Where the noise level of each patch is drawn from, between these two, large ones more often. The patch is
-    /// then brought to the contrast at which its noise has the level `sigma`: what a network sees whose thresholds
+    /// Where the noise level of each patch is drawn from. The patch is then brought to the contrast at which its noise has the level `sigma`: what a network sees whose thresholds
     /// scale with the noise. Without it every patch has its own contrast.
-    pub levels: Option<[f32; 2]>,
+    pub levels: Option<Levels>,
     /// Which noise is added. With that of a [camera](CameraNoise), patches are brought to the contrast at which its
     /// [`middle_level`] is about `sigma`. With one's own, the images are noisy themselves, of the level `sigma`, and the
     /// network learns from two versions of each that have still more noise; or they come in [`Pairs`].
     pub noise: PatchNoise,
     /// Places, symmetries and noise all follow from it.
     pub seed: u64,
+}
+
+/// Noise levels to draw from, large ones more often than small ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levels {
+    /// The least and the largest one.
+    pub range: [f32; 2],
+    /// They are uniform in this power: [`Levels::FOR_SQUARES`] or [`Levels::FOR_NORMS`].
+    pub power: f32,
+}
+
+impl Levels {
+    /// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-0.75` (trained networks on
+    /// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in grey, 0.7 to 0.8 in colour). With this power, at equal contrast of the noise,
+    /// large levels, which leave little error, come so much more often that all weigh about alike in decibels where errors count by
+    /// their squares.
+    pub const FOR_SQUARES: f32 = 0.75;
+    /// The same where errors count by their norms.
+    pub const FOR_NORMS: f32 = 0.5 * Self::FOR_SQUARES;
+
+    fn draw(self, rng: &mut impl Rng) -> f32 {
+        let uniform = (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
+        let [least, most] = self.range.map(|level| level.powf(self.power));
+        (least + (most - least) * uniform).powf(self.power.recip())
+    }
 }
 
 named! {
@@ -71,7 +95,7 @@ impl Patches {
         check_sigma(spec.sigma.into())?;
         refuse!(spec.noise == PatchNoise::Camera && set.channels() != Channels::Rgb =>
             "the noise of a camera is for colour pictures: give 3 channels");
-        if let Some([least, most]) = spec.levels {
+        if let Some(Levels { range: [least, most], .. }) = spec.levels {
             refuse!(!(0.0 < least && least <= most && most.is_finite() && spec.sigma > 0.0) =>
                 "noise levels from {least} to {most} cannot be drawn: they must be above zero and in order");
         }
@@ -230,7 +254,7 @@ impl Patches {
 
     fn add_white(&self, rng: &mut impl Rng, x: &mut [f32], z: &mut [f32]) {
         if let Some(levels) = self.spec.levels {
-            let contrast = self.spec.sigma / level(rng, levels);
+            let contrast = self.spec.sigma / levels.draw(rng);
             x.iter_mut().for_each(|x| *x *= contrast);
         }
         z.copy_from_slice(x);
@@ -299,16 +323,4 @@ const LEVEL_ERROR: f32 = 0.25;
 /// What a picture is enlarged by, so that it is as little sharp as those of cameras: by nothing in every third.
 fn enlargement(rng: &mut impl Rng) -> f32 {
     1.0 + MOST_ENLARGED * (1.5 * unit(rng) - 0.5).max(0.0)
-}
-
-/// The error that is left of noise of level `s`, as a share of `s^2`, falls about as `s^-EQUALISER` (trained networks on
-/// photographs, `s` from 15/255 to 50/255: 0.8 to 0.9 in grey, 0.7 to 0.8 in colour).
-const EQUALISER: f32 = 0.75;
-
-/// A noise level between two, uniform in its power [`EQUALISER`]: at equal contrast of the noise, large levels, which
-/// leave little error, come so much more often that all levels weigh about alike in decibels.
-fn level(rng: &mut impl Rng, levels: [f32; 2]) -> f32 {
-    let uniform = (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
-    let [least, most] = levels.map(|level| level.powf(EQUALISER));
-    (least + (most - least) * uniform).powf(EQUALISER.recip())
 }

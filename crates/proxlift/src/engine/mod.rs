@@ -5,19 +5,25 @@
 //! | [`Reference`] | checking, `f32` and `f64` | its primitives are plain loops, one for each formula |
 //! | [`Cpu`] | work, `f32` | both passes are fused SIMD kernels chosen at run time, samples and image strips in parallel |
 //!
+//! [`Turned`] is an engine that denoises in eight orientations and averages.
+//!
 //! An engine gives the convolution `L`, its adjoint `L*` and the weight gradient; a layer, its pull-back and the two
 //! [passes](pass) of a whole network follow from them, and an engine that knows better overrides them. It knows nothing of
 //! energies, optimisers or files. Results do not depend on the number of threads.
 
 pub mod cpu;
+mod loss;
 pub mod pass;
 mod reference;
 mod tiles;
+mod turned;
 
 pub use cpu::Cpu;
 pub use cpu::choose_simd;
+pub use loss::SampleLoss;
 pub use reference::Reference;
 pub use tiles::{Cut, Tiles};
+pub use turned::Turned;
 
 use crate::network::{Architecture, Layer, Network};
 use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseGradient, team::Ranks};
@@ -72,6 +78,8 @@ pub struct Gradients<T> {
     pub activation: Vec<PiecewiseGradient<T>>,
     /// `1/2 ||x^ - x||^2` of each sample at the forward pass; in a team, of this member's samples.
     pub loss: Vec<f64>,
+    /// What they are the gradients of.
+    pub of: SampleLoss,
 }
 
 impl<T: Real> Gradients<T> {
@@ -87,6 +95,7 @@ impl<T: Real> Gradients<T> {
             synthesis: zeros(&network.synthesis),
             activation: Vec::new(),
             loss: vec![0.0; samples],
+            of: SampleLoss::Squared,
         }
     }
 

@@ -67,6 +67,12 @@ impl Grid {
         self.height * self.width
     }
 
+    /// Pixels in a plane without its outermost `border` rows and columns.
+    pub fn pixels_inside(&self, border: usize) -> usize {
+        let inside = |side: usize| side - (2 * border).min(side);
+        inside(self.height) * inside(self.width)
+    }
+
     /// Zeroes the outermost `border` rows and columns of a plane.
     pub fn clear_border<T: Real>(&self, border: usize, plane: &mut [T]) {
         for (y, row) in plane.chunks_exact_mut(self.stride()).take(self.height).enumerate() {

@@ -20,6 +20,11 @@ impl Symmetry {
         Self { transpose: i & 4 != 0, flip_rows: i & 2 != 0, flip_columns: i & 1 != 0 }
     }
 
+    /// All eight, the identity first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..8).map(Self::nth)
+    }
+
     /// From the EXIF and TIFF orientation number (1 to 8; anything else is the identity).
     pub fn from_orientation(number: u16) -> Self {
         let (transpose, flip_rows, flip_columns) = match number {

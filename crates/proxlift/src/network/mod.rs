@@ -24,6 +24,7 @@ pub use init::Norms;
 pub(crate) use tensors::Shaped;
 pub use unrolling::{AVERAGED_STEP, LayerMemory, Memory, Primal, STEP, Unrolling, averaged_slope};
 
+use crate::image::symmetry::Symmetry;
 use crate::{Real, Result, field::Field, operator::Filters, prox::PiecewiseLinear};
 
 /// The widest border that a picture gets: what is computed there is thrown away.
@@ -289,6 +290,13 @@ impl<T: Real> Network<T> {
     /// contrast, and a noise level, so many times higher.
     pub fn scale_thresholds(&mut self, factor: T) {
         self.activation.iter_mut().for_each(|activation| activation.scale(factor));
+    }
+
+    /// The network that makes of a turned picture what this one makes of the picture itself, turned.
+    #[must_use]
+    pub fn turned(&self, symmetry: Symmetry) -> Self {
+        let turned = |filters: &[Filters<T>]| filters.iter().map(|theta| theta.turned(symmetry)).collect();
+        Self { theta: turned(&self.theta), synthesis: turned(&self.synthesis), ..self.clone() }
     }
 
     /// The same network in another precision.

@@ -1,5 +1,6 @@
 //! The weights of one layer: `J x C` filters of `k x k` taps.
 
+use crate::image::symmetry::Symmetry;
 use crate::{Real, Result, field::phases::stride_of};
 
 /// The parameter `theta_k` of a layer: the filters of a bias-free convolution `L : C -> J`,
@@ -36,6 +37,22 @@ impl<T: Real> Filters<T> {
             let mean = filter.iter().fold(T::zero(), |sum, &w| sum + w) / taps;
             filter.iter_mut().for_each(|w| *w -= mean);
         }
+    }
+
+    /// The filters that see a turned picture as these see the picture itself.
+    #[must_use]
+    pub fn turned(&self, symmetry: Symmetry) -> Self {
+        let (size, stride) = (self.size, stride_of(self.channels));
+        let phases: Vec<usize> = (0..stride * stride).collect();
+        let mut origin = phases.clone();
+        symmetry.copy(&phases, stride, &mut origin, stride);
+        let mut weights = self.weights.clone();
+        let taps = size * size;
+        for (channel, turned) in weights.chunks_exact_mut(taps).enumerate() {
+            let (first, phase) = (channel / phases.len() * phases.len(), channel % phases.len());
+            symmetry.copy(&self.weights[(first + origin[phase]) * taps..], size, turned, size);
+        }
+        Self { weights, ..*self }
     }
 
     /// `J`, the number of features.

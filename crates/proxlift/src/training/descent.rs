@@ -11,7 +11,7 @@
 
 use super::{Batch, Constraint, Descent, Lifted, Optimiser, Rate, Report, Schedule, Snapshot, Trainer};
 use crate::Result;
-use crate::engine::{Engine, Gradients, ReverseRule};
+use crate::engine::{Engine, Gradients, ReverseRule, SampleLoss};
 use crate::network::{Network, Norms};
 
 /// The rule that carries errors from layer to layer.
@@ -74,6 +74,7 @@ impl std::fmt::Display for Mu {
 /// Gradients of a rule, averaged over the batch, and steps of an optimiser.
 pub struct GradientDescent {
     rule: Rule,
+    loss: SampleLoss,
     descent: Descent,
     optimiser: Optimiser,
     constraint: Constraint,
@@ -95,6 +96,7 @@ impl GradientDescent {
         rule.validate()?;
         Ok(Self {
             rule,
+            loss: SampleLoss::Squared,
             descent,
             optimiser: Optimiser::new(network, descent, seed)?,
             constraint,
@@ -103,6 +105,12 @@ impl GradientDescent {
             gradients: None,
             lifted: None,
         })
+    }
+
+    /// The same for another loss than half the square of the error.
+    #[must_use]
+    pub fn loss(self, loss: SampleLoss) -> Self {
+        Self { loss, ..self }
     }
 }
 
@@ -113,7 +121,8 @@ impl Trainer for GradientDescent {
             Rule::Lifted(mu) => format!("lifted Bregman, {mu}, u anchored, reverse sweep"),
             Rule::Centred(mu) => format!("lifted Bregman, centred, {mu}, u anchored, reverse sweep"),
         };
-        format!("{rule}, {}{}", self.descent, self.constraint)
+        let loss = if self.loss == SampleLoss::Norm { ", errors by their norm" } else { "" };
+        format!("{rule}{loss}, {}{}", self.descent, self.constraint)
     }
 
     fn step(
@@ -138,6 +147,7 @@ impl Trainer for GradientDescent {
             Rule::Lifted(mu) => ReverseRule::Lifted { mu: mu.at(progress) },
             Rule::Centred(mu) => ReverseRule::Centred { mu: mu.at(progress) },
         };
+        gradients.of = self.loss;
         engine.training_pass(network, rule, &batch.z, &batch.x, &mut gradients)?;
         self.constraint.tie(&mut gradients);
         // Gradients are proportional to the weight of the loss; divided by it, rates mean the same for every mu.

@@ -26,7 +26,7 @@ pub use constraint::Constraint;
 pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
 pub use fixed_point::{
-    FixedPointGradients, FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer,
+    FixedPointGradients, FixedPointOptions, FixedPointRule, FixedPointTrainer,
 };
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted, Machine};

@@ -216,3 +216,27 @@ fn back_propagation_is_the_gradient_of_the_plain_loss() {
         }
     }
 }
+
+#[test]
+fn with_errors_by_their_norm_back_propagation_is_the_gradient_of_that_loss() {
+    for architecture in shapes() {
+        let mut net = network(architecture, 0.2);
+        net.border = net.architecture().stride();
+        let (z, x) = (images(&net, 1), images(&net, 2));
+        let mut gradients = Gradients { of: SampleLoss::Norm, ..Gradients::zeros(&net, SAMPLES) };
+        Reference.training_pass(&net, ReverseRule::Backprop, &z, &x, &mut gradients).unwrap();
+        let numbers = z.grid().pixels_inside(net.plane_border()) * z.channels();
+        let loss = |net: &Network<f64>| -> f64 {
+            let mut error = z.clone();
+            Reference.denoise(net, &z, &mut error);
+            error.data_mut().iter_mut().zip(x.data()).for_each(|(e, x)| *e -= x);
+            error.clear_border(net.plane_border());
+            (0..SAMPLES).map(|s| SampleLoss::Norm.of(0.5 * norm_squared(error.sample(s)), numbers)).sum()
+        };
+        for (k, gradient) in gradients.theta.iter().enumerate() {
+            let f = |weights: &[f64]| loss(&with_theta(&net, k, weights));
+            let mismatch = gradient_mismatch(f, gradient.weights(), net.theta[k].weights(), k as u64);
+            assert!(mismatch < 1e-7, "{architecture:?} theta_{k}: {mismatch:e}");
+        }
+    }
+}

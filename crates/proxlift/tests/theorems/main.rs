@@ -10,7 +10,7 @@ mod unrolled;
 
 use proxlift::Real;
 use proxlift::analysis::Jacobian;
-use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule};
+use proxlift::engine::{Cpu, Engine, Gradients, Reference, ReverseRule, SampleLoss};
 use proxlift::field::Field;
 use proxlift::laws::{gradient_mismatch, max_relative_difference, random_field};
 use proxlift::network::{Activation, Architecture, Network, STEP, Unrolling};

@@ -3,6 +3,8 @@
 
 use super::energy::family;
 use super::*;
+use proxlift::engine::Turned;
+use proxlift::image::{Image, symmetry::Symmetry};
 
 /// A turn or a mirror image: from a size to that of the result, and from a pixel of the result to its origin.
 #[derive(Clone, Copy, Debug)]
@@ -152,5 +154,45 @@ fn the_order_of_features_does_not_matter() {
         let z = images(&net, 1);
         let off = max_relative_difference(&denoised(&Reference, &net, &z), &denoised(&Reference, &other, &z));
         assert!(off < 1e-12 && net != other, "{:?} {}: {off:e}", net.architecture(), net.unrolling);
+    }
+}
+
+#[test]
+fn turned_filters_are_the_picture_turned_there_and_back_and_the_turned_engine_is_their_mean() {
+    // With stride 2 the phases change places too.
+    for (channels, colours) in [(1, 1), (3, 3), (4, 1), (12, 3)] {
+        let architecture = Architecture { depth: 3, features: 4, kernel: 3, channels };
+        let net = network(architecture, 0.2).with_own_synthesis().cast::<f32>();
+        let (height, width) = (12, 8);
+        let pixels = random_field::<f32>(colours * height * width, 5);
+        let picture = Image::new(colours, height, width, pixels).unwrap();
+        let of = |engine: &dyn Engine<f32>, net: &Network<f32>, picture: &Image| {
+            let size = (picture.height(), picture.width());
+            let z = architecture.batch(picture.data(), size).unwrap();
+            let mut output = z.zeros_like();
+            engine.denoise(net, &z, &mut output);
+            let (rows, columns) = (0..z.grid().height(), 0..z.grid().width());
+            Image::new(colours, size.0, size.1, architecture.images_of(&output, (rows, columns))).unwrap()
+        };
+        let cpu = Cpu::new();
+        let mut mean = vec![0.0; picture.data().len()];
+        for symmetry in Symmetry::all() {
+            let there = symmetry.image(&of(&cpu, &net, &picture));
+            let turned = of(&cpu, &net.turned(symmetry), &symmetry.image(&picture));
+            let off = max_relative_difference(there.data(), turned.data());
+            assert!(off < 1e-5, "{architecture:?} {symmetry:?}: {off:e}");
+            let one = of(&cpu, &net.turned(symmetry), &picture);
+            mean.iter_mut().zip(one.data()).for_each(|(mean, one)| *mean += one / 8.0);
+        }
+        let turned = of(&Turned(std::sync::Arc::new(cpu)), &net, &picture);
+        let off = max_relative_difference(&mean, turned.data());
+        assert!(off < 1e-6, "{architecture:?}: {off:e}");
+        // The mean has no direction of its own.
+        let engine = Turned(std::sync::Arc::new(Cpu::new()));
+        for symmetry in Symmetry::all() {
+            let there = symmetry.image(&turned);
+            let off = max_relative_difference(there.data(), of(&engine, &net, &symmetry.image(&picture)).data());
+            assert!(off < 1e-5, "{architecture:?} {symmetry:?}: {off:e}");
+        }
     }
 }

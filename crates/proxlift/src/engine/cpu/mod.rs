@@ -321,13 +321,13 @@ impl Engine<f32> for Cpu {
             let Batch { packed, activation, gradients: slots, sum, .. } = batch;
             slots.resize(weights * z.samples(), 0.0);
             let (packed, sums) = ((&packed[..], &activation[..]), (weights - filters).min(numbers) * LANES);
-            let units = (self.unit, self.level);
+            let (units, of) = ((self.unit, self.level), gradients.of);
             let slots_and_losses = slots.par_chunks_mut(weights).zip(&mut gradients.loss);
             slots_and_losses.enumerate().for_each(|(s, (gradient, loss))| {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
                     scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
-                    *loss = sample::train(units, &stencil, network, packed, rule, images, scratch, gradient);
+                    *loss = sample::train(units, &stencil, network, packed, (rule, of), images, scratch, gradient);
                 });
             });
             sum.clear();

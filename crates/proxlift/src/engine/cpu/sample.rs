@@ -9,7 +9,8 @@ use super::stencil::{Features, Packed, Stencil};
 use super::unit::Unit;
 use super::{activation_sums::ActivationSums, image_step::ImageStep, scratch::Scratch};
 use crate::network::{Memory, Network};
-use crate::{engine::ReverseRule, field::Aligned};
+use crate::engine::{ReverseRule, SampleLoss, pass::weigh};
+use crate::field::Aligned;
 use fearless_simd::Level;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if
@@ -20,7 +21,7 @@ pub fn train(
     stencil: &Stencil,
     network: &Network<f32>,
     (packed, activation): (&[Packed], &[PackedActivation]),
-    rule: ReverseRule<f32>,
+    (rule, of): (ReverseRule<f32>, SampleLoss),
     (z, x): (&[f32], &[f32]),
     scratch: &mut Scratch,
     gradients: &mut [f32],
@@ -97,6 +98,8 @@ pub fn train(
         stencil.grid.clear_border(network.plane_border(), e);
         loss += e.iter().map(|&e| f64::from(e) * f64::from(e)).sum::<f64>();
     }
+    let numbers = stencil.grid.pixels_inside(network.plane_border()) * (x.len() / len);
+    weigh(of.weight(0.5 * loss, numbers), e);
 
     // Reverse: theta_K, then d_k, theta_k and what goes back to layer k - 1.
     let gradient = |k: usize| k * per_layer..(k + 1) * per_layer;

@@ -22,8 +22,10 @@ pub(crate) fn train<T: Real, E: Engine<T> + ?Sized>(
     forward(engine, network, &mut pass, &Own { engine, network });
     let mut e = x.zeros_like();
     error(network, &pass, x, &mut e);
-    for (s, loss) in gradients.loss.iter_mut().enumerate() {
-        *loss = half_squared(e.sample(s));
+    let (length, numbers) = (e.sample_len(), e.grid().pixels_inside(network.plane_border()) * e.channels());
+    for (e, loss) in e.data_mut().chunks_exact_mut(length).zip(&mut gradients.loss) {
+        *loss = half_squared(e);
+        weigh(gradients.of.weight(*loss, numbers), e);
     }
     let mut carried = Carried::new(network, &pass);
     let moved = pass.u[0].zeros_like();
@@ -43,6 +45,14 @@ pub fn error<T: Real>(network: &Network<T>, pass: &Pass<T>, x: &Field<T>, e: &mu
 /// `1/2 ||e||^2`.
 pub fn half_squared<T: Real>(e: &[T]) -> f64 {
     0.5 * e.iter().map(|e| e.to_double().powi(2)).sum::<f64>()
+}
+
+/// Multiplies the error of a sample by its weight.
+pub fn weigh<T: Real>(weight: f64, e: &mut [T]) {
+    if weight != 1.0 {
+        let weight = T::of(weight);
+        e.iter_mut().for_each(|e| *e *= weight);
+    }
 }
 
 /// Adds what `theta_k` gets to its gradient, and what its synthesis gets to that of the synthesis, if it has its own.

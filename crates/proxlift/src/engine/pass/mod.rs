@@ -26,7 +26,7 @@ mod gradients;
 mod reverse;
 
 pub(crate) use gradients::train;
-pub use gradients::{add_operator, error, half_squared};
+pub use gradients::{add_operator, error, half_squared, weigh};
 pub use reverse::{Backward, Carried, reverse};
 
 use super::Engine;

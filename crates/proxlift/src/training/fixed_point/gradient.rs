@@ -22,7 +22,7 @@
 //! - **centred**: from both sides, `d = (u_{-mu} - u_mu) / 2 mu`.
 
 use super::adjoint;
-use crate::engine::{Engine, pass::half_squared};
+use crate::engine::{Engine, SampleLoss, pass::half_squared, pass::weigh};
 use crate::fixed_point::{FixedPoint, FixedPointParams, Solution, alone, together};
 use crate::prox::{PiecewiseGradient, PiecewiseLinear};
 use crate::real::dot;
@@ -56,40 +56,6 @@ impl<T: Real> FixedPointRule<T> {
     }
 }
 
-/// How the errors of samples count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FixedPointLoss {
-    /// `1/2 ||x^ - x||^2`, as everywhere else.
-    #[default]
-    Squared,
-    /// About `||x^ - x||`. Where one strength of smoothing serves smooth pictures and textured ones alike, squares choose it for the
-    /// textured ones, whose errors are largest; the PSNR of pictures, a logarithm, counts all of them.
-    Norm,
-}
-
-/// The squared error of a pixel at which [`FixedPointLoss::Norm`] weighs a sample as the square does, and the share of it below which
-/// weights hardly grow.
-const TYPICAL: (f64, f64) = (1.5e-3, 0.03);
-
-impl FixedPointLoss {
-    /// The loss of a sample of so many numbers that count, from `1/2 ||x^ - x||^2`.
-    pub fn of(self, half_square: f64, numbers: usize) -> f64 {
-        let typical = numbers as f64 * TYPICAL.0;
-        match self {
-            Self::Squared => half_square,
-            Self::Norm => typical * (2.0 * half_square / typical + TYPICAL.1).sqrt(),
-        }
-    }
-
-    /// What its gradient is of that of the square: the weight of a sample with this mean squared error.
-    fn weight(self, error: f64) -> f64 {
-        match self {
-            Self::Squared => 1.0,
-            Self::Norm => (error / TYPICAL.0 + TYPICAL.1).powf(-0.5),
-        }
-    }
-}
-
 /// The gradients of a batch, summed over its samples, of all members of a team.
 #[derive(Clone, Debug)]
 pub struct FixedPointGradients<T: Real> {
@@ -113,7 +79,7 @@ impl<T: Real> FixedPoint<T> {
     pub fn gradients(
         &self,
         engine: &dyn Engine<T>,
-        (rule, loss): (FixedPointRule<T>, FixedPointLoss),
+        (rule, loss): (FixedPointRule<T>, SampleLoss),
         (z, x): (&Field<T>, &Field<T>),
         start: Option<&Field<T>>,
         params: FixedPointParams,
@@ -126,13 +92,10 @@ impl<T: Real> FixedPoint<T> {
         e.zip(x, |output, x| output - x);
         e.clear_border(self.border);
         let squares: Vec<f64> = (0..e.samples()).map(|s| half_squared(e.sample(s))).collect();
-        if loss != FixedPointLoss::Squared {
-            let inside = |side: usize| side - (2 * self.border).min(side);
-            let numbers = inside(z.grid().height()) * inside(z.grid().width()) * z.channels();
-            let length = e.sample_len();
+        if loss != SampleLoss::Squared {
+            let (length, numbers) = (e.sample_len(), z.grid().pixels_inside(self.border) * z.channels());
             for (sample, square) in e.data_mut().chunks_exact_mut(length).zip(&squares) {
-                let weight = T::of(loss.weight(2.0 * square / numbers.max(1) as f64));
-                sample.iter_mut().for_each(|e| *e *= weight);
+                weigh(loss.weight(*square, numbers), sample);
             }
         }
         let mut found = self.errors(engine, rule, (z, &e), &solution, params)?;

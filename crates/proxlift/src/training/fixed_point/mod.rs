@@ -10,5 +10,5 @@ mod adjoint;
 mod gradient;
 mod trainer;
 
-pub use gradient::{FixedPointGradients, FixedPointLoss, FixedPointRule};
+pub use gradient::{FixedPointGradients, FixedPointRule};
 pub use trainer::{FixedPointOptions, FixedPointTrainer};

@@ -3,8 +3,8 @@
 //! The trainer moves a network whose layers are tied, of any depth, by the gradients of its limit: what the driver scores is
 //! then the limit cut off after `K` layers, and [`FixedPoint::of`] is the limit itself.
 
-use super::{FixedPointLoss, FixedPointRule};
-use crate::engine::Engine;
+use super::FixedPointRule;
+use crate::engine::{Engine, SampleLoss};
 use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
 use crate::prox::PiecewiseLinear;
@@ -30,7 +30,7 @@ pub struct FixedPointOptions {
     /// Implicit, lifted, or centred gradients.
     pub rule: FixedPointRule<f32>,
     /// The loss that they are the gradients of.
-    pub loss: FixedPointLoss,
+    pub loss: SampleLoss,
     /// Metric, momentum and rate.
     pub descent: Descent,
     /// When a fixed point is found.

@@ -1,10 +1,10 @@
 //! What a training is made of, from its configuration: the network, the patches, the trainer, the memory.
 
 use super::{Config, Method, Start};
-use crate::dataset::{ImageSet, Pairs, PatchSpec, Patches};
+use crate::dataset::{ImageSet, Levels, Pairs, PatchSpec, Patches};
 use crate::denoiser::Standard;
 use crate::model::{Model, Provenance};
-use crate::{Result, network::Network, training::Trainer};
+use crate::{Result, engine::SampleLoss, network::Network, training::Trainer};
 use std::sync::Arc;
 
 /// Patches in an epoch, at least, unless their number is given.
@@ -76,7 +76,13 @@ impl Config {
             count: self.settings.count.unwrap_or(LEAST_PATCHES.max(images)),
             augment: self.settings.augment == Some(true),
             sigma: self.sigma as f32,
-            levels: self.settings.sigma_range.map(|range| range.map(|level| level as f32)),
+            levels: self.settings.sigma_range.map(|range| Levels {
+                range: range.map(|level| level as f32),
+                power: match self.settings.loss.unwrap_or_default() {
+                    SampleLoss::Squared => Levels::FOR_SQUARES,
+                    SampleLoss::Norm => Levels::FOR_NORMS,
+                },
+            }),
             noise: self.settings.noise.unwrap_or_default(),
             seed: self.seed,
         }

@@ -3,16 +3,16 @@
 use super::{Algorithm, Secant, Settings};
 use crate::fixed_point::{Acceleration, FixedPointParams};
 use crate::training::{
-    Constraint, Descent, FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer,
+    Constraint, Descent, FixedPointOptions, FixedPointRule, FixedPointTrainer,
     GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer,
 };
-use crate::{Result, network::Network};
+use crate::{Result, engine::SampleLoss, network::Network};
 
 /// A trainer's kind, with all that it needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
-    /// Gradients by a rule, and steps of a known rate.
-    Descent(Rule, Descent),
+    /// Gradients of a loss by a rule, and steps of a known rate.
+    Descent(Rule, SampleLoss, Descent),
     /// The same at the fixed point of tied layers.
     FixedPoint(FixedPointOptions),
     /// LB-FB: steps by backtracking.
@@ -59,7 +59,7 @@ impl Method {
             rate: Rate { start, schedule: all.schedule.unwrap_or_default() },
         };
         if all.convex != Some(true) {
-            return Self::Descent(rule, descent);
+            return Self::Descent(rule, all.loss.unwrap_or_default(), descent);
         }
         let rule = match rule {
             Rule::Backprop => FixedPointRule::Implicit,
@@ -67,13 +67,13 @@ impl Method {
             Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
         };
         let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
-        let loss = FixedPointLoss::Norm;
+        let loss = all.loss.unwrap_or(SampleLoss::Norm);
         Self::FixedPoint(FixedPointOptions { rule, loss, descent, params: NEAR, warm, zero_mean })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
         match self {
-            Self::Descent(rule, descent) => rule.validate().and_then(|()| descent.validate(network)),
+            Self::Descent(rule, _, descent) => rule.validate().and_then(|()| descent.validate(network)),
             Self::FixedPoint(options) => options.validate(network),
             Self::LbFb(options) => options.validate(network),
         }
@@ -88,8 +88,8 @@ impl Method {
         seed: u64,
     ) -> Result<Box<dyn Trainer + Send>> {
         Ok(match *self {
-            Self::Descent(rule, descent) => {
-                Box::new(GradientDescent::new(network, rule, descent, constraint, seed)?)
+            Self::Descent(rule, loss, descent) => {
+                Box::new(GradientDescent::new(network, rule, descent, constraint, seed)?.loss(loss))
             }
             Self::FixedPoint(options) => Box::new(FixedPointTrainer::new(network, options, samples, seed)?),
             Self::LbFb(options) => Box::new(LbFb::new(network, options, samples, seed)?),

@@ -3,7 +3,7 @@
 
 use super::{Algorithm, Preset, Secant, Settings, StepRule, settings::LIFTED_BREGMAN};
 use crate::training::{Auxiliary, BlockOrder, Metric, Stability, ThetaSteps, UStep};
-use crate::{Result, network::Unrolling};
+use crate::{Result, engine::SampleLoss, network::Unrolling};
 
 /// The settings of a preset, changed where those that are `given` leave them no sense.
 pub(super) fn adapted(mut preset: Settings, given: &Settings, stable: Option<&Stability>) -> Settings {
@@ -65,6 +65,8 @@ pub(super) fn without_useless(mut all: Settings) -> Settings {
     }
     // What a training does by default is not told, so that older ones keep their fingerprint.
     all.secant = all.secant.filter(|secant| *secant == Secant::Centred);
+    let usual = if all.convex == Some(true) { SampleLoss::Norm } else { SampleLoss::Squared };
+    all.loss = all.loss.filter(|loss| *loss != usual);
     if all.rate == Some(StepRule::Backtracking) {
         (all.schedule, all.momentum, all.beta2) = (None, None, None);
     }
@@ -84,7 +86,7 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     for setting in given.given() {
         let name = setting.name();
         refuse!(!lifted && setting.group == LIFTED_BREGMAN => "--{name} is for --trainer lb: leave it out");
-        let of_rates = ["schedule", "momentum", "beta2"].contains(&setting.field);
+        let of_rates = ["schedule", "momentum", "beta2", "loss"].contains(&setting.field);
         refuse!(backtracks && of_rates => "--{name} is for steps with a --rate, not for backtracking");
         let of_grids = ["rate_grid", "grid_epochs"].contains(&setting.field);
         refuse!(all.rate != Some(StepRule::Grid) && of_grids =>

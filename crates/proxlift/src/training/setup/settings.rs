@@ -4,6 +4,7 @@
 
 use super::{Algorithm, FilterConstraint, Preset, Secant, Start, StepRule};
 use crate::dataset::PatchNoise;
+use crate::engine::SampleLoss;
 use crate::named::{Name, Named, first_paragraph, from_name};
 use crate::training::{Auxiliary, BlockOrder, Metric, Schedule, ThetaSteps, UStep};
 use crate::{Error, Result, network::Unrolling};
@@ -224,6 +225,8 @@ settings! {
         preset: Preset,
         /// Training algorithm.
         trainer: Algorithm,
+        /// How the error of a patch counts [default: squared, or norm with --convex].
+        loss: SampleLoss,
         /// Passes over the patches.
         epochs: usize,
         /// Patches in a mini-batch.

@@ -12,7 +12,7 @@ use proxlift::network::{Architecture, Network};
 use proxlift::training::{
     Batch, Constraint, Descent, GradientDescent, Metric, Mu, Rate, Rule, Schedule, Trainer,
 };
-use proxlift::training::{FixedPointLoss, FixedPointOptions, FixedPointRule, FixedPointTrainer};
+use proxlift::training::{FixedPointOptions, FixedPointRule, FixedPointTrainer};
 use serde::{Deserialize, Serialize};
 
 const SIDE: usize = 32;
@@ -105,7 +105,7 @@ impl Training {
         let mut network = self.start()?.unrolled(2)?;
         let options = FixedPointOptions {
             rule,
-            loss: FixedPointLoss::Squared,
+            loss: proxlift::engine::SampleLoss::Squared,
             descent: descent(),
             params: PARAMS,
             warm: true,
