@@ -57,3 +57,7 @@ pub(super) fn at_home<T: Send>(tasks: Vec<T>, size: impl Fn(&T) -> usize, f: imp
         }
     });
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/home.rs"]
+mod tests;
