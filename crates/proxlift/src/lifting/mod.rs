@@ -71,6 +71,7 @@ mod denoiser;
 mod energy;
 mod file;
 mod fused;
+mod home;
 mod inversion;
 mod learned;
 mod loss;

@@ -1,5 +1,6 @@
 //! Batches of vectors.
 
+use super::home::at_home;
 use crate::engine::cpu::dense::prefetch_at;
 use crate::{Real, Result};
 use rayon::prelude::*;
@@ -87,16 +88,22 @@ impl<T: Real> Rows<T> {
             return Err(invalid!("sample {i} is asked for, but there are {}", from.samples()));
         }
         let (each, width) = (indices.len().div_ceil(rayon::current_num_threads()).max(1), self.width);
-        let parts = self.data.par_chunks_mut(each * width).zip(indices.par_chunks(each));
-        parts.for_each(|(rows, indices)| {
-            for (n, (row, &i)) in rows.chunks_exact_mut(width).zip(indices).enumerate() {
-                // The processor does not foresee which one comes next.
-                if let Some(&next) = indices.get(n + 1) {
-                    from.row(next).chunks(LINE / size_of::<T>()).for_each(|line| prefetch_at(line.as_ptr()));
+        let parts = self.data.chunks_mut(each * width).zip(indices.chunks(each)).collect();
+        at_home(
+            parts,
+            |(_, indices)| indices.len(),
+            |(rows, indices): (&mut [T], &[usize])| {
+                for (n, (row, &i)) in rows.chunks_exact_mut(width).zip(indices).enumerate() {
+                    // The processor does not foresee which one comes next.
+                    if let Some(&next) = indices.get(n + 1) {
+                        from.row(next)
+                            .chunks(LINE / size_of::<T>())
+                            .for_each(|line| prefetch_at(line.as_ptr()));
+                    }
+                    row.copy_from_slice(from.row(i));
                 }
-                row.copy_from_slice(from.row(i));
-            }
-        });
+            },
+        );
         Ok(())
     }
 

@@ -107,3 +107,17 @@ pub fn prefetch_at<T>(at: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
+
+/// The same for numbers that will be written: it is taken from other cores that have it now, and not only when the first
+/// number is there to be written, which would wait.
+#[inline(always)]
+pub fn prefetch_to_write<T>(at: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: it changes nothing but which cache has the line, at no address does it fail, and where a processor knows no such
+    // instruction, it does nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    prefetch_at(at);
+}

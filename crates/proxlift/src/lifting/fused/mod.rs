@@ -8,8 +8,11 @@ mod pass;
 mod update;
 
 use super::Network;
-use crate::engine::cpu::dense::{self, ByRows, PADDING};
+use crate::engine::cpu::dense::{self, ByRows, PADDING, prefetch_to_write};
 use fearless_simd::Level;
+
+/// So many samples ahead, memory that will be written is asked for.
+const AHEAD: usize = 4;
 
 /// The shape of a layer, and where its numbers stand in the rows of a sample.
 struct Layer {
@@ -38,6 +41,15 @@ impl Buffer {
 
     fn resize(&mut self, samples: usize) {
         self.data.resize(samples * self.row, 0.0);
+    }
+
+    /// Asks for what stands where `numbers` do, a few samples further on in `left` from theirs on, to be written: other threads read
+    /// it in the last step.
+    fn ask_ahead(&self, numbers: &[f32], left: usize) {
+        if left > AHEAD {
+            let there = numbers.as_ptr().wrapping_add(AHEAD * self.row);
+            (0..numbers.len()).step_by(PADDING).for_each(|at| prefetch_to_write(there.wrapping_add(at)));
+        }
     }
 }
 

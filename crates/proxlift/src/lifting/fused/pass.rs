@@ -2,9 +2,8 @@
 
 use super::{Fused, PADDING};
 use crate::engine::cpu::dense::{Strided, product, product_of_rows, vectorised};
-use crate::lifting::{Network, Rows, Rule};
+use crate::lifting::{Network, Rows, Rule, home::at_home};
 use crate::real::any;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The samples of a thread.
@@ -32,24 +31,40 @@ impl Fused {
         let [mut u, mut v, mut d, mut back] = [&mut self.u, &mut self.v, &mut self.d, &mut self.back]
             .map(|buffer| std::mem::take(&mut buffer.data));
         let (mut losses, x_width) = (std::mem::take(&mut self.losses), x.width());
-        let chunks = (
-            z.data().par_chunks(each * z.width()),
-            x.data().par_chunks(each * x.width()),
-            u.par_chunks_mut(each * self.u.row),
-            v.par_chunks_mut(each * self.v.row),
-            d.par_chunks_mut(each * self.d.row),
-            back.par_chunks_mut(each * self.back.row),
-            losses.par_chunks_mut(each),
+        let mut parts = Vec::new();
+        let mut chunks = (
+            z.data().chunks(each * z.width()),
+            x.data().chunks(each * x.width()),
+            u.chunks_mut(each * self.u.row),
+            v.chunks_mut(each * self.v.row),
+            d.chunks_mut(each * self.d.row),
+            back.chunks_mut(each * self.back.row),
         );
-        chunks.into_par_iter().for_each(|(z, x, u, v, d, back, losses)| {
-            // Here, where numbers are read anyway.
-            if any(z, |v| !v.is_finite()) || !network.loss.allows(x, x_width) {
-                return sound.store(false, Ordering::Relaxed);
-            }
-            let mut part = Part { z, x, u, v, d, back, losses };
-            self.forward(network, &mut part);
-            self.reverse(network, rule, &mut part);
-        });
+        for losses in losses.chunks_mut(each) {
+            let (Some(z), Some(x), Some(u), Some(v), Some(d), Some(back)) = (
+                chunks.0.next(),
+                chunks.1.next(),
+                chunks.2.next(),
+                chunks.3.next(),
+                chunks.4.next(),
+                chunks.5.next(),
+            ) else {
+                break;
+            };
+            parts.push(Part { z, x, u, v, d, back, losses });
+        }
+        at_home(
+            parts,
+            |part| part.losses.len(),
+            |mut part| {
+                // Here, where numbers are read anyway.
+                if any(part.z, |v| !v.is_finite()) || !network.loss.allows(part.x, x_width) {
+                    return sound.store(false, Ordering::Relaxed);
+                }
+                self.forward(network, &mut part);
+                self.reverse(network, rule, &mut part);
+            },
+        );
         (self.u.data, self.v.data, self.d.data, self.back.data, self.losses) = (u, v, d, back, losses);
         sound.into_inner()
     }
@@ -69,9 +84,10 @@ impl Fused {
             product_of_rows(self.level, shape, u, weights, parameters[1], v);
             if let Some(activation) = network.activations().get(k) {
                 let rows = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact_mut(self.u.row));
-                for (v, u) in rows {
+                for (i, (v, u)) in rows.enumerate() {
                     let next = self.layers[k + 1].input;
                     let (v, u) = (&v[layer.output..][..layer.outputs], &mut u[next..][..layer.outputs]);
+                    self.u.ask_ahead(u, part.losses.len() - i);
                     activation.prox().prox(1.0, v, u);
                 }
             }
@@ -83,8 +99,11 @@ impl Fused {
         let last = self.layers.len() - 1;
         let (at, outputs) = (self.layers[last].output, self.layers[last].outputs);
         let rows = part.v.chunks_exact(self.v.row).zip(part.d.chunks_exact_mut(self.d.row));
-        for (((v, d), x), loss) in rows.zip(part.x.chunks_exact(outputs)).zip(part.losses.iter_mut()) {
+        let samples = part.losses.len();
+        let rows = rows.zip(part.x.chunks_exact(outputs)).zip(part.losses.iter_mut());
+        for (i, (((v, d), x), loss)) in rows.enumerate() {
             let (output, d) = (&v[at..][..outputs], &mut d[at..][..outputs]);
+            self.d.ask_ahead(d, samples - i);
             vectorised(
                 self.level,
                 #[inline(always)]
@@ -104,10 +123,11 @@ impl Fused {
             let prox = network.activations()[k - 1].prox();
             let rows = part.back.chunks_exact_mut(self.back.row).zip(part.d.chunks_exact_mut(self.d.row));
             let values = part.v.chunks_exact(self.v.row).zip(part.u.chunks_exact(self.u.row));
-            for ((back, d), (v, u)) in rows.zip(values) {
-                let width = layer.inputs;
+            for (i, ((back, d), (v, u))) in rows.zip(values).enumerate() {
+                let (width, d) = (layer.inputs, &mut d[before.output..][..layer.inputs]);
                 let (v, u) = (&v[before.output..][..width], &u[layer.input..][..width]);
-                rule.through(prox, (v, u), &mut back[..width], &mut d[before.output..][..width]);
+                self.d.ask_ahead(d, samples - i);
+                rule.through(prox, (v, u), &mut back[..width], d);
             }
         }
     }

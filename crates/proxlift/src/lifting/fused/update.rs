@@ -2,9 +2,8 @@
 
 use super::Fused;
 use crate::engine::cpu::dense::{ByRows, Update, Weights, descend, vectorised};
-use crate::lifting::Network;
+use crate::lifting::{Network, home::at_home};
 use crate::training::optimiser::Moments;
-use rayon::prelude::*;
 
 /// Rows of a task.
 const TASK: usize = 16;
@@ -42,10 +41,14 @@ impl Fused {
                 square,
             }));
         }
-        tasks.into_par_iter().for_each(|task| match task.first {
-            Some(first) => self.weights(task, first, update, z),
-            None => self.bias(task, update),
-        });
+        at_home(
+            tasks,
+            |task| task.numbers.len(),
+            |task| match task.first {
+                Some(first) => self.weights(task, first, update, z),
+                None => self.bias(task, update),
+            },
+        );
     }
 
     fn weights(&self, task: Task<'_>, first: usize, update: Update, z: &[f32]) {

@@ -5,7 +5,7 @@
 //! for the next turn, for a processor does not look far enough ahead to fill the time of both.
 
 use super::super::level::{dispatch, wide};
-use super::super::vectors::prefetch_at;
+use super::super::vectors::prefetch_to_write;
 use super::{ByRows, Strided, Update, VECTORS, panel_width, product};
 use fearless_simd::{Level, Simd, prelude::*};
 
@@ -136,7 +136,7 @@ unsafe fn tiles<S: Simd, const M: usize>(
                     }
                 };
                 for i in 0..steps {
-                    place(first, i).into_iter().for_each(|at| prefetch_at(at));
+                    place(first, i).into_iter().for_each(|at| prefetch_to_write(at));
                     add(samples / steps);
                     if let Some(stands) = stands {
                         step(simd, update, i, before.as_flattened_mut(), |i| place(stands, i));

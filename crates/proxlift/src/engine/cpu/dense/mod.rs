@@ -15,7 +15,7 @@ pub(crate) use product::{Strided, product};
 pub(crate) use rows::{ByRows, product_of_rows};
 pub(crate) use update::Update;
 
-pub(crate) use super::vectors::prefetch_at;
+pub(crate) use super::vectors::{prefetch_at, prefetch_to_write};
 
 use super::level::{self, dispatch};
 use fearless_simd::{Level, Simd, prelude::*};

@@ -1,7 +1,7 @@
 //! The product.
 
 use super::super::level::{dispatch, wide};
-use super::super::vectors::{load, store};
+use super::super::vectors::{load, prefetch_to_write, store};
 use super::{ByRows, VECTORS, panel_width};
 use fearless_simd::{Level, Simd, prelude::*};
 
@@ -11,6 +11,16 @@ pub(crate) struct Strided<'a> {
     pub values: &'a [f32],
     pub row: usize,
     pub column: usize,
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    Zero,
+    /// The same numbers for every row, from the first column of the panel on.
+    Row(*const f32),
+    /// What is there.
+    There,
 }
 
 /// `c = a b` for matrices of `m x k`, `k x n` and `m x n` numbers; `n` is a multiple of the lanes of a vector,
@@ -48,32 +58,30 @@ unsafe fn all<S: Simd>(
     c: (&mut [f32], usize),
 ) {
     let (lanes, width, (c, apart)) = (S::f32s::LEN, VECTORS * S::f32s::LEN, c);
-    for i in 0..m {
-        c[i * apart..][..n].fill(0.0);
-    }
     for column in (0..n).step_by(width) {
         // SAFETY: the caller's promise.
         unsafe {
             let b = (b.values.as_ptr().add(column), b.row);
             let c = (&mut c[column..], apart);
             if n - column >= width {
-                rows::<S, VECTORS>(simd, (m, k), a, b, c);
+                rows::<S, VECTORS>(simd, (m, k), a, b, Start::Zero, c);
             } else {
                 debug_assert!(n - column == lanes);
-                rows::<S, 1>(simd, (m, k), a, b, c);
+                rows::<S, 1>(simd, (m, k), a, b, Start::Zero, c);
             }
         }
     }
 }
 
-/// Adds the product to all rows of a panel, in blocks whose sums fit the registers.
-/// Safety: everything that [`product`] asserts.
+/// Writes the product, added to `start`, to all rows of a panel, in blocks whose sums fit the registers.
+/// Safety: everything that [`product`] asserts; `start` has the columns of the panel.
 #[inline(always)]
 pub(super) unsafe fn rows<S: Simd, const N: usize>(
     simd: S,
     (m, k): (usize, usize),
     a: Strided<'_>,
     b: (*const f32, usize),
+    start: Start,
     (c, apart): (&mut [f32], usize),
 ) {
     let mut i = 0;
@@ -81,26 +89,26 @@ pub(super) unsafe fn rows<S: Simd, const N: usize>(
     unsafe {
         if const { wide::<S>() } {
             while i + 10 <= m {
-                tile::<S, 10, N>(simd, k, a, i, b, (c, apart));
+                tile::<S, 10, N>(simd, k, a, i, b, start, (c, apart));
                 i += 10;
             }
         }
         while i + 4 <= m {
-            tile::<S, 4, N>(simd, k, a, i, b, (c, apart));
+            tile::<S, 4, N>(simd, k, a, i, b, start, (c, apart));
             i += 4;
         }
         if i + 2 <= m {
-            tile::<S, 2, N>(simd, k, a, i, b, (c, apart));
+            tile::<S, 2, N>(simd, k, a, i, b, start, (c, apart));
             i += 2;
         }
         if i < m {
-            tile::<S, 1, N>(simd, k, a, i, b, (c, apart));
+            tile::<S, 1, N>(simd, k, a, i, b, start, (c, apart));
         }
     }
 }
 
-/// Adds the product to `M` rows from `first` on of `N` vectors.
-/// Safety: everything that [`product`] asserts.
+/// Writes the product, added to `start`, to `M` rows from `first` on of `N` vectors.
+/// Safety: everything that [`product`] asserts; `start` has `N` vectors.
 #[inline(always)]
 unsafe fn tile<S: Simd, const M: usize, const N: usize>(
     simd: S,
@@ -108,6 +116,7 @@ unsafe fn tile<S: Simd, const M: usize, const N: usize>(
     a: Strided<'_>,
     first: usize,
     (b, b_row): (*const f32, usize),
+    start: Start,
     (c, apart): (&mut [f32], usize),
 ) {
     let lanes = S::f32s::LEN;
@@ -116,7 +125,16 @@ unsafe fn tile<S: Simd, const M: usize, const N: usize>(
     unsafe {
         for (m, sums) in sums.iter_mut().enumerate() {
             for (n, sum) in sums.iter_mut().enumerate() {
-                *sum = load(simd, c, (first + m) * apart + n * lanes);
+                let at = (first + m) * apart + n * lanes;
+                match start {
+                    Start::Zero => {}
+                    Start::Row(row) => {
+                        *sum =
+                            S::f32s::from_slice(simd, std::slice::from_raw_parts(row.add(n * lanes), lanes));
+                    }
+                    Start::There => *sum = load(simd, c, at),
+                }
+                prefetch_to_write(c.as_ptr().wrapping_add(at));
             }
         }
         let (mut a_at, mut b_at) = (a.values.as_ptr().add(first * a.row), b);

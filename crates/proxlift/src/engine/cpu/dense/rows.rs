@@ -5,8 +5,8 @@
 //! stack and not deeper than the first cache, before the rows of the first factor go over them.
 
 use super::super::level::dispatch;
-use super::super::vectors::store;
-use super::product::rows;
+use super::super::vectors::{prefetch_at, store};
+use super::product::{Start, rows};
 use super::{PADDING, Strided, VECTORS};
 use fearless_simd::{Level, Simd, prelude::*};
 
@@ -61,9 +61,11 @@ unsafe fn all<S: Simd>(
     (c, apart): (&mut [f32], usize),
 ) {
     let width = VECTORS * S::f32s::LEN;
-    for i in 0..m {
-        let c = &mut c[i * apart..][..n];
-        if start.is_empty() { c.fill(0.0) } else { c.copy_from_slice(start) }
+    if k == 0 {
+        for i in 0..m {
+            let c = &mut c[i * apart..][..n];
+            if start.is_empty() { c.fill(0.0) } else { c.copy_from_slice(start) }
+        }
     }
     // Panels of much the same depth.
     let depth = (k / PADDING).div_ceil(k.div_ceil(DEPTH).max(1)) * PADDING;
@@ -71,14 +73,26 @@ unsafe fn all<S: Simd>(
     for column in (0..n).step_by(width) {
         for first in (0..k).step_by(depth.max(1)) {
             let deep = depth.min(k - first);
+            let start = match start.get(column..) {
+                _ if first > 0 => Start::There,
+                None | Some([]) => Start::Zero,
+                Some(start) => Start::Row(start.as_ptr()),
+            };
             // SAFETY: the caller's promise; a panel has room for these rows and columns.
             unsafe {
-                turn(simd, b, (column, n), (first, deep), &mut panel);
+                turn(simd, b, (column, n), [first, deep, k], &mut panel);
                 let (a, shape) = (Strided { values: &a.values[first..], row: a.row, column: 1 }, (m, deep));
                 if n - column >= width {
-                    rows::<S, VECTORS>(simd, shape, a, (panel.as_ptr(), width), (&mut c[column..], apart));
+                    rows::<S, VECTORS>(
+                        simd,
+                        shape,
+                        a,
+                        (panel.as_ptr(), width),
+                        start,
+                        (&mut c[column..], apart),
+                    );
                 } else {
-                    edge(simd, shape, a, &panel, (&mut c[column..], apart), n - column);
+                    edge(simd, shape, a, &panel, start, (&mut c[column..], apart), n - column);
                 }
             }
         }
@@ -93,6 +107,7 @@ unsafe fn edge<S: Simd>(
     (m, deep): (usize, usize),
     a: Strided<'_>,
     panel: &[f32],
+    start: Start,
     (c, apart): (&mut [f32], usize),
     columns: usize,
 ) {
@@ -101,17 +116,32 @@ unsafe fn edge<S: Simd>(
         let (mut whole, many) = ([0.0; EDGE * WIDTH], EDGE.min(m - i));
         let a = Strided { values: &a.values[i * a.row..], ..a };
         for r in 0..many {
-            whole[r * width..][..columns].copy_from_slice(&c[(i + r) * apart..][..columns]);
+            let whole = &mut whole[r * width..][..columns];
+            match start {
+                Start::Zero => {}
+                // SAFETY: the caller's promise.
+                Start::Row(row) => whole.copy_from_slice(unsafe { std::slice::from_raw_parts(row, columns) }),
+                Start::There => whole.copy_from_slice(&c[(i + r) * apart..][..columns]),
+            }
         }
         // SAFETY: the caller's promise.
-        unsafe { rows::<S, VECTORS>(simd, (many, deep), a, (panel.as_ptr(), width), (&mut whole, width)) };
+        unsafe {
+            rows::<S, VECTORS>(
+                simd,
+                (many, deep),
+                a,
+                (panel.as_ptr(), width),
+                Start::There,
+                (&mut whole, width),
+            );
+        }
         for r in 0..many {
             c[(i + r) * apart..][..columns].copy_from_slice(&whole[r * width..][..columns]);
         }
     }
 }
 
-/// Writes the numbers from `first` on of the rows of `b` from `column` on as columns of `panel`: so many, a multiple of
+/// Writes the numbers from `first` on of the rows of `b` from `column` on as columns of `panel`: so many of a row, a multiple of
 /// [`PADDING`]. After the last of `n` rows, it stands for those that are missing.
 /// Safety: the rows have these numbers, and there are not more than [`DEPTH`].
 #[inline(always)]
@@ -119,10 +149,12 @@ unsafe fn turn<S: Simd>(
     simd: S,
     b: ByRows<'_>,
     (column, n): (usize, usize),
-    (first, deep): (usize, usize),
+    [first, deep, row_length]: [usize; 3],
     panel: &mut [f32],
 ) {
     let lanes = S::f32s::LEN;
+    // From a number to that in its place in the panel after this one, which is asked for in time: another core may have it.
+    let next = if first + deep < row_length { deep } else { (VECTORS * lanes * b.row).wrapping_sub(first) };
     for group in 0..VECTORS {
         let rows: [_; PADDING] = std::array::from_fn(|r| {
             b.values.as_ptr().wrapping_add((column + group * lanes + r).min(n - 1) * b.row + first)
@@ -133,6 +165,7 @@ unsafe fn turn<S: Simd>(
             unsafe {
                 for (vector, row) in square.iter_mut().zip(rows).take(lanes) {
                     *vector = S::f32s::from_slice(simd, std::slice::from_raw_parts(row.add(p), lanes));
+                    prefetch_at(row.wrapping_add(p).wrapping_add(next));
                 }
                 transpose::<S>(&mut square);
                 for (r, vector) in square.iter().enumerate().take(lanes) {
