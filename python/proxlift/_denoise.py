@@ -27,6 +27,7 @@ def denoise(
     channel_axis: int | None = None,
     clip: bool | None = None,
     strength: float = 1.0,
+    turned: bool = False,
     gain: float | None = None,
     offset: float | None = None,
     read_noise: float | None = None,
@@ -54,6 +55,8 @@ def denoise(
         Whether results are clipped to [0, 1]; by default those of integers are.
     strength : float
         More (above 1) or less (below 1) than the noise asks for; 0 leaves the image as it is.
+    turned : bool
+        Whether images are denoised in all eight orientations and averaged: eight times as long, and a little better.
     gain, offset, read_noise : float, optional
         What is known of the camera whose counts are denoised, in units of the array: those for each count, the value of
         no counts, and the standard deviation of the noise there. What is not given is found in the image.
@@ -94,6 +97,7 @@ def denoise(
         native(model, pages.array.shape[1]),
         noise=None if noise == "auto" else noise,
         strength=strength,
+        turned=turned,
         clip=clip,
         gain=gain,
         offset=offset,

@@ -26,6 +26,7 @@ class Denoiser:
         offset: float | None = None,
         read_noise: float | None = None,
         weight: float | None = None,
+        turned: bool = False,
     ) -> Denoiser: ...
     def denoise(
         self,

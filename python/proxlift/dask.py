@@ -47,6 +47,7 @@ def denoise(
     channel_axis: int | None = None,
     clip: bool | None = None,
     strength: float = 1.0,
+    turned: bool = False,
     gain: float | None = None,
     offset: float | None = None,
     read_noise: float | None = None,
@@ -63,7 +64,7 @@ def denoise(
         broadcasts to ``(..., H, W)``. If it is not given, it is estimated in each page.
     model : str, path or Model
         ``"best"``, ``"small"``, ``"photo"``, a model file, which is read at once, or a model.
-    noise, clip, strength, gain, offset, read_noise
+    noise, clip, strength, turned, gain, offset, read_noise
         As for `proxlift.denoise`.
     channel_axis : int, optional
         The axis of the channels, if there is one.
@@ -115,6 +116,7 @@ def denoise(
         "noise": None if noise == "auto" else noise,
         "clip": pages.dtype.kind in "ui" if clip is None else clip,
         "strength": strength,
+        "turned": turned,
         "gain": gain,
         "offset": offset,
         "read_noise": read_noise,

@@ -286,3 +286,13 @@ def test_in_place_of_scikit_image(photograph):
     )
     assert parameters[int(np.argmin(losses))]["sigma"] == 0.1
     assert proxlift.psnr(clean, calibrated(z), data_range=1) > 27
+
+
+def test_turned_is_the_mean_of_eight_orientations():
+    _, z = noisy((48, 48))
+    turned = proxlift.denoise(z, 0.1, turned=True)
+    orientations = [np.rot90(flipped, k) for flipped in (z, z[:, ::-1]) for k in range(4)]
+    back = [np.rot90(proxlift.denoise(o, 0.1), -k % 4) for o, k in zip(orientations, [0, 1, 2, 3] * 2, strict=True)]
+    mean = np.mean(back[:4] + [x[:, ::-1] for x in back[4:]], axis=0)
+    np.testing.assert_allclose(turned, mean, atol=1e-5)
+    assert np.abs(turned - proxlift.denoise(z, 0.1)).max() > 1e-4

@@ -26,6 +26,8 @@ const SMALL: usize = 1 << 17;
 #[pyclass(frozen, module = "proxlift._proxlift")]
 pub struct Denoiser {
     inner: proxlift::Denoiser,
+    /// Whether pictures are denoised in all eight orientations.
+    turned: bool,
 }
 
 #[derive(FromPyObject)]
@@ -66,7 +68,7 @@ enum Known<'a> {
 impl Denoiser {
     /// A built-in network by its name, one of your own, or, for `total-variation`, that with a weight or without.
     #[new]
-    #[pyo3(signature = (model, *, noise=None, strength=1.0, clip=false, gain=None, offset=None, read_noise=None, weight=None))]
+    #[pyo3(signature = (model, *, noise=None, strength=1.0, clip=false, gain=None, offset=None, read_noise=None, weight=None, turned=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         model: What<'_>,
@@ -77,6 +79,7 @@ impl Denoiser {
         offset: Option<f64>,
         read_noise: Option<f64>,
         weight: Option<f64>,
+        turned: bool,
     ) -> PyResult<Self> {
         let mut inner = match (&model, weight) {
             (What::Name(_), Some(weight)) => proxlift::Denoiser::total_variation_with(weight),
@@ -90,7 +93,7 @@ impl Denoiser {
             inner = inner.counts(Counts { gain, offset, read_noise });
         }
         inner.check().map_err(crate::error::to_python)?;
-        Ok(Self { inner })
+        Ok(Self { inner, turned })
     }
 
     /// What is settled about each picture before it is denoised, in numbers.
@@ -116,6 +119,7 @@ impl Denoiser {
         part: bool,
     ) -> PyResult<f64> {
         let denoiser = self.inner.clone().part_of_map(part).engine(pool::state()?.engine.clone());
+        let denoiser = if self.turned { denoiser.turned() } else { denoiser };
         let shape = output.shape();
         let known = match &sigma {
             None => Known::Nothing,
