@@ -5,6 +5,7 @@ use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::model::BuiltIn;
 use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restorer, Schedule};
+use proxlift::solver::Until;
 use proxlift::{Denoiser, Result};
 use rand_distr::{Distribution, Poisson};
 
@@ -143,6 +144,19 @@ fn kernels_are_what_they_say() {
     let refused = |weights: Vec<f64>| Kernel::new(1, weights.len(), weights).unwrap_err().to_string();
     assert!(refused(vec![]).contains("empty") && refused(vec![0.0; 3]).contains("zero"));
     assert!(refused(vec![1.0, f64::NAN]).contains("finite") && refused(vec![1.0, -0.1]).contains("negative"));
+    // A file with one row is a line.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("line.npy");
+    for (shape, size) in [("(1, 3)", Some((1, 3))), ("(1, 3, 1)", Some((3, 1))), ("(3,)", None)] {
+        let header =
+            format!("{:<117}\n", format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"));
+        let numbers = [1.0f64, 2.0, 1.0].map(f64::to_le_bytes).concat();
+        std::fs::write(&path, [b"\x93NUMPY\x01\x00\x76\x00", header.as_bytes(), &numbers].concat()).unwrap();
+        match size {
+            Some(size) => assert_eq!(Kernel::open(&path).unwrap().size(), size),
+            None => assert!(Kernel::open(&path).unwrap_err().to_string().contains("two dimensions")),
+        }
+    }
     // Counter-clockwise: a line at 45 degrees rises to the right.
     let line = Kernel::motion(5.0, 45.0).unwrap();
     let (rows, columns) = line.size();
@@ -166,7 +180,7 @@ fn what_does_not_fit_is_refused() {
     let blur = Restorer::new(Degradation::Blur(Kernel::square(25).unwrap())).prior(Prior::TotalVariation);
     assert!(told(blur.restore(&picture)).contains("more than the picture"));
     let blur = Restorer::new(Degradation::Blur(Kernel::square(3).unwrap()));
-    let none = Schedule { steps: 0, first: 0.2, last: 0.1, lambda: 0.2 };
+    let none = Schedule { steps: 0, first: 0.2, last: 0.1, lambda: 0.2, remembers: false };
     assert!(told(blur.clone().schedule(none).restore(&picture)).contains("schedule"));
     assert!(told(blur.clone().sigma(-1.0).restore(&picture)).contains("-1"));
     assert!(told(blur.likelihood(Likelihood::Poisson { gain: 0.0 }).restore(&picture)).contains("gain"));
@@ -177,10 +191,38 @@ fn what_does_not_fit_is_refused() {
     assert!(third.degrade(&picture).unwrap_err().to_string().contains("does not divide"));
 }
 
+/// The weight that follows from kernel and noise is about the best one, for both convex priors: neither half of it nor twice as much
+/// is better by more than a little.
+#[test]
+fn convex_priors_need_no_tuning() {
+    let clean = scene(64, Channels::Rgb);
+    for (kernel, sigma) in [("gaussian:1.6", 0.01), ("motion:9,40", 0.05), ("gaussian:0.1", 0.05)] {
+        let blur =
+            Restorer::new(Degradation::Blur(kernel.parse().unwrap())).border(Border::Circular).sigma(sigma);
+        let seen = add_gaussian(&blur.degrade(&clean).unwrap(), sigma as f32, 1, 0).unwrap();
+        for prior in [Prior::TotalVariation, Prior::Convex(None)] {
+            let blur = blur.clone().prior(prior).until(Until { tolerance: 3e-3, most: 500 });
+            let usual = blur.usual_weight(sigma).unwrap();
+            let at = |factor: f64| {
+                score(&clean, &blur.clone().weight(factor * usual).restore(&seen).unwrap().image)
+            };
+            let (less, right, more) = (at(0.4), at(1.0), at(2.5));
+            println!("{kernel}, weight {usual:.3}: {less:.2} {right:.2} {more:.2}");
+            assert!(right > less.max(more) - 0.3, "{kernel}: {less} {right} {more}");
+        }
+    }
+    // Noise alone: the weight that the prior was trained for. Worse blurs and less noise: less of it.
+    let weight = |kernel: &str, sigma| {
+        Restorer::new(Degradation::Blur(kernel.parse().unwrap())).usual_weight(sigma).unwrap()
+    };
+    assert!((weight("gaussian:0.05", 0.1) - 1.0).abs() < 1e-6);
+    assert!(weight("box:9", 0.05) < weight("box:3", 0.05) && weight("box:9", 0.01) < weight("box:9", 0.05));
+}
+
 #[test]
 fn levels_fall_by_the_same_factor() {
-    let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2 }.levels();
+    let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2, remembers: false }.levels();
     assert!(levels.windows(2).all(|pair| (pair[1] / pair[0] - 0.5).abs() < 1e-12), "{levels:?}");
-    let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2 }.levels();
+    let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2, remembers: false }.levels();
     assert!(noisy.iter().all(|level| (level - 0.3).abs() < 1e-12));
 }

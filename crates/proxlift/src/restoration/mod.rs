@@ -17,6 +17,7 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 
+mod attenuation;
 mod data;
 mod degradation;
 mod kernel;
@@ -121,6 +122,7 @@ pub struct Restorer {
     likelihood: Likelihood,
     prior: Prior,
     strength: f64,
+    weight: Option<f64>,
     schedule: Option<Schedule>,
     until: Until,
     memory: u64,
@@ -135,10 +137,16 @@ impl Restorer {
             likelihood: Likelihood::Gaussian { sigma: None },
             prior: Denoiser::from(BuiltIn::Best).into(),
             strength: 1.0,
+            weight: None,
             schedule: None,
             until: Until { tolerance: 1e-4, most: 2000 },
             memory: MEMORY,
         }
+    }
+
+    /// What was done to pictures.
+    pub fn degradation(&self) -> &Degradation {
+        &self.degradation
     }
 
     /// What is beyond the edges of a blurred picture.
@@ -169,6 +177,18 @@ impl Restorer {
     #[must_use]
     pub fn strength(self, strength: f64) -> Self {
         Self { strength, ..self }
+    }
+
+    /// How many times a convex prior counts, where 1 is right for noise alone; beside what [`Restorer::strength`] does. Follows from
+    /// the degradation and the noise level unless this is called.
+    #[must_use]
+    pub fn weight(self, weight: f64) -> Self {
+        Self { weight: Some(weight), ..self }
+    }
+
+    /// The weight of a convex prior that follows from the degradation, for noise of this standard deviation.
+    pub fn usual_weight(&self, sigma: f64) -> Result<f64> {
+        self.degradation.weight(sigma)
     }
 
     /// Another schedule of plug-and-play than the one that follows from the noise level.
@@ -300,11 +320,13 @@ impl Restorer {
             }
             Prior::TotalVariation | Prior::Convex(_) => {
                 let engine = engine::standard();
+                let weight = self.weight.map_or_else(|| self.usual_weight(sigma), Ok)?;
+                let scaled = (self.strength * sigma, weight);
                 let penalty = match &self.prior {
                     Prior::Convex(_) => {
-                        Penalty::learned(&*engine, self.convex(seen.kind()), &forward, self.strength * sigma)?
+                        Penalty::learned(&*engine, self.convex(seen.kind()), &forward, scaled)?
                     }
-                    _ => Penalty::variation(&forward, self.strength * sigma)?,
+                    _ => Penalty::variation(&forward, scaled)?,
                 };
                 let mut watch = |at: &Reached| {
                     residuals.push(at.residual);
@@ -359,12 +381,12 @@ impl Restorer {
     /// From a level at which a picture is little more than its outlines to that of the noise, in a few iterations; in more where
     /// pixels have to be found that were not seen.
     fn usual_schedule(&self, sigma: f64) -> Schedule {
-        let (steps, last, lambda) = match &self.degradation {
-            Degradation::Blur(_) => (8, sigma, 0.23),
-            Degradation::Missing { .. } | Degradation::Mosaic(_) => (20, sigma.max(2.0 / 255.0), 0.23),
-            Degradation::Small { factor, .. } => (12, sigma.max(*factor as f64 / 255.0), 0.23),
+        let (steps, last, remembers) = match &self.degradation {
+            Degradation::Blur(_) => (8, sigma, false),
+            Degradation::Missing { .. } | Degradation::Mosaic(_) => (40, sigma.max(4.0 / 255.0), true),
+            Degradation::Small { factor, .. } => (24, sigma.max((*factor as f64 + 1.0) / 255.0), true),
         };
-        Schedule { steps, first: 49.0 / 255.0, last: self.strength * last, lambda }
+        Schedule { steps, first: 49.0 / 255.0, last: self.strength * last, lambda: 0.23, remembers }
     }
 }
 
