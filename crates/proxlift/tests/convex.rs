@@ -124,7 +124,9 @@ fn the_primal_dual_method_finds_the_prox() {
             let mut method = PrimalDual::new(&r, &vec![0.0; PIXELS], balance * r.tau).unwrap();
             let mut gap = f64::INFINITY;
             for round in 0..60 {
-                (0..20).for_each(|_| drop(method.advance(&data)));
+                for _ in 0..20 {
+                    method.advance(&data);
+                }
                 let (penalty, fenchel, back) = method.look();
                 let x = method.picture();
                 assert!((penalty / r.value(x) - 1.0).abs() < 1e-9 && fenchel >= 0.0);

@@ -231,6 +231,8 @@ impl Restorer {
         seen.check_finite()?;
         refuse!(!(self.strength.is_finite() && self.strength > 0.0) =>
             "the strength is {}, but it must be above zero", self.strength);
+        refuse!(self.weight.is_some_and(|weight| !(weight.is_finite() && weight > 0.0)) =>
+            "the weight of the prior is {}, but it must be above zero", self.weight.unwrap_or(0.0));
         self.degradation.check(seen)?;
         let (channels, factor) = (seen.channels(), self.degradation.factor());
         let bytes = self.bytes(seen);
