@@ -216,7 +216,7 @@ impl Restorer {
         refuse!(height % factor != 0 || width % factor != 0 =>
             "the factor {factor} does not divide the {width} x {height} pixels of the picture");
         let seen = Image::zeros(channels, height / factor, width / factor)?;
-        let forward = self.degradation.forward(&seen, self.border)?;
+        let forward = self.degradation.forward(&seen, self.border, false)?;
         Image::new(channels, height / factor, width / factor, forward.apply(&forward.begin(clean)))
     }
 
@@ -285,7 +285,8 @@ impl Restorer {
     }
 
     fn solve(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
-        let forward = self.degradation.forward(seen, self.border)?;
+        let exact = !matches!(self.prior, Prior::Denoiser(_));
+        let forward = self.degradation.forward(seen, self.border, exact)?;
         let start = start::start(seen, &self.degradation, &forward)?;
         let mut x = forward.begin(&start);
         let y = self.seen(seen, &forward);

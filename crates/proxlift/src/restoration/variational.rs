@@ -30,6 +30,15 @@ use std::ops::ControlFlow;
 /// By how much pictures change where dual variables change by the weight of the penalty, about: so `sigma_dual / tau` is chosen.
 const CHANGE: f64 = 0.1;
 
+/// The longest step `tau` where `(I + tau A* A)^-1` is found by iterations, which longer ones take more of.
+const LONGEST: f64 = 2.0;
+
+/// `sigma_dual / tau` for dual variables that change by `scale`, with an operator whose norm is known.
+fn balanced(forward: &Forward, scale: f64, norm: f64) -> f64 {
+    let balance = (scale / CHANGE).powi(2);
+    if forward.direct { balance } else { balance.max((LONGEST * norm).powi(-2)) }
+}
+
 /// Iterations between two looks at the gap.
 const EVERY: usize = 25;
 
@@ -49,7 +58,7 @@ impl<'e> Penalty<'e> {
         let kind = Channels::from_count(channels).unwrap_or(Channels::Grey);
         let lambda = weight * lambda_per_sigma(kind) * sigma;
         let h = GroupL2::new(2 * channels, 2 * channels, vec![lambda as f32])?;
-        let balance = (lambda / CHANGE).powi(2);
+        let balance = balanced(forward, lambda, operator.norm());
         Ok(Self::Variation { operator, h, balance })
     }
 
@@ -68,8 +77,9 @@ impl<'e> Penalty<'e> {
         network.scale_thresholds((sigma / trained) as f32);
         let limit = FixedPoint::of(&network)?.weighted(weight as f32)?;
         let regulariser = limit.regulariser(engine, forward.scene)?;
-        // In units of ||L||, dual variables change by about what the prior takes away from noise.
-        let balance = f64::from(regulariser.tau) * (weight * sigma / CHANGE).powi(2);
+        // Dual variables change by about what the prior takes away from noise.
+        let norm = f64::from(regulariser.tau).powf(-0.5);
+        let balance = balanced(forward, weight * sigma / norm, norm);
         Ok(Self::Learned { regulariser, balance })
     }
 }
