@@ -60,12 +60,16 @@ def restore(
     prior: Any = "best",
     steps: int = 8,
     first: float = 49 / 255,
+    last: float | None = None,
     weight: float = 0.23,
+    remembers: bool = False,
 ) -> Restored:
     """Estimate ``x`` from ``y = A x`` with white noise of the level ``sigma``, by half-quadratic splitting (DPIR).
 
     Each iteration solves ``min_x ||A x - y||^2 / (2 sigma^2) + weight / (2 sigma_k^2) ||x - z||^2`` by conjugate
-    gradients, and denoises the result for ``sigma_k``, which falls from ``first`` to ``sigma`` by equal factors.
+    gradients, and denoises the result for ``sigma_k``, which falls from ``first`` to ``last`` by equal factors. Where
+    pixels were not seen, ``steps=40, last=4 / 255, remembers=True`` is better: what the two steps disagree by is then
+    remembered (the method of multipliers).
 
     Parameters
     ----------
@@ -82,8 +86,10 @@ def restore(
         Of the image: (rows, columns) or (channels, rows, columns). Needed for operators on flat arrays without ``start``.
     prior : str, path or proxlift.Model
         The denoiser, as :func:`proxlift.denoise` takes it.
-    steps, first, weight : int, float, float
-        The schedule.
+    steps, first, last, weight : int, float, float, float
+        The schedule; ``last`` is ``sigma`` unless it is given.
+    remembers : bool
+        The method of multipliers in place of half-quadratic splitting.
 
     Returns
     -------
@@ -91,7 +97,8 @@ def restore(
     """
     if not (np.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma is {sigma}, but it must be above 0")
-    if steps < 1 or not first > 0 or not weight > 0:
+    last = sigma if last is None else last
+    if steps < 1 or not first > 0 or not last > 0 or not weight > 0:
         raise ValueError("a schedule needs steps, a first level and a weight above zero")
     y = np.asarray(y, np.float64)
     if not np.isfinite(y).all():
@@ -103,12 +110,15 @@ def restore(
     if back.ndim not in (2, 3):
         raise ValueError(f"the images of the operator have the shape {back.shape}: give shape=(rows, columns)")
     z = back if start is None else np.asarray(start, np.float64)
-    levels = max(first, sigma) * min(sigma / first, 1.0) ** (np.arange(steps) / max(steps - 1, 1))
+    levels = max(first, last) * min(last / first, 1.0) ** (np.arange(steps) / max(steps - 1, 1))
     residuals: list[float] = []
-    for level in levels:
+    apart = np.zeros_like(z)
+    for k, level in enumerate(levels):
         tau = level**2 / (weight * sigma**2)
-        x = _solve(apply, adjoint, tau, z + tau * back, z)
-        before, z = z, _denoised(x, float(level), prior)
+        x = _solve(apply, adjoint, tau, z - apart + tau * back, z)
+        before, z = z, _denoised(x + apart, float(level), prior)
+        if remembers:
+            apart = (levels[min(k + 1, steps - 1)] / level) ** 2 * (apart + x - z)
         residuals.append(float(np.linalg.norm(z - before)) / max(float(np.linalg.norm(z)), 1e-30))
     settled = len(residuals) < 4 or residuals[-1] < residuals[-4]
     if not settled:

@@ -3,13 +3,13 @@
 use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::engine::{Cpu, Engine, Reference};
 use proxlift::field::Field;
-use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Potential, Regulariser};
+use proxlift::fixed_point::{FixedPoint, FixedPointParams, Mirrored, Potential, PrimalDual, Regulariser};
 use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::laws::{adjoint_mismatch, max_relative_difference, random_field};
 use proxlift::model::BuiltIn;
 use proxlift::network::Activation;
 use proxlift::operator::{Convolution, Filters, PowerState, spectral_norm};
-use proxlift::prox::{PiecewiseLinear, Prox};
+use proxlift::prox::{PiecewiseLinear, Prox, SquaredDistance};
 use proxlift::real::{dot, norm_squared};
 use proxlift::solver::{DualInfo, DualStop, StopRule};
 use std::ops::ControlFlow;
@@ -97,6 +97,48 @@ fn an_activation_for_another_step_is_the_prox_for_it() {
         let other = s.with_step(rho);
         v.chunks_mut(40).enumerate().for_each(|(j, v)| other.activate(j, v));
         assert!(max_relative_difference(&v, &expected) < 1e-12, "{rho}");
+    }
+}
+
+#[test]
+fn a_weight_multiplies_the_regulariser() {
+    let (one, x) = (network(3), random_field::<f64>(PIXELS, 5));
+    for weight in [0.1, 0.7, 1.0, 4.0] {
+        let more = regulariser(&one.weighted(weight).unwrap());
+        let expected = weight * regulariser(&one).value(&x);
+        assert!((more.value(&x) / expected - 1.0).abs() < 1e-9, "{weight}: {} {expected}", more.value(&x));
+    }
+    assert!(one.weighted(0.0).unwrap_err().to_string().contains("above zero"));
+    assert!(one.weighted(f64::NAN).is_err());
+}
+
+/// With the distance to a picture as the other part, the solution is the proximity operator; every iteration approaches it, and
+/// the gap says how near it is.
+#[test]
+fn the_primal_dual_method_finds_the_prox() {
+    for seed in 0..3 {
+        let (r, z) = (regulariser(&network(seed)), random_field::<f64>(PIXELS, seed + 7));
+        let (solution, _) = prox(&r, &z, 1e-13);
+        let data = SquaredDistance::new(z.clone(), 1.0).unwrap();
+        for balance in [0.3, 1.0, 3.0] {
+            let mut method = PrimalDual::new(&r, &vec![0.0; PIXELS], balance * r.tau).unwrap();
+            let mut gap = f64::INFINITY;
+            for round in 0..60 {
+                for _ in 0..20 {
+                    method.advance(&data);
+                }
+                let (penalty, fenchel, back) = method.look();
+                let x = method.picture();
+                assert!((penalty / r.value(x) - 1.0).abs() < 1e-9 && fenchel >= 0.0);
+                // 1/2 ||x - z||^2 + R(x) less its value at any other t is at most fenchel + <x - z + L* u, x - t> - 1/2 ||x - t||^2.
+                let d: Vec<f64> = x.iter().zip(&z).zip(&back).map(|((x, z), l)| x - z + l).collect();
+                gap = fenchel + 0.5 * norm_squared(&d);
+                let apart = 0.5 * norm_squared(&minus(x, &solution));
+                assert!(apart <= gap * (1.0 + 1e-6) + 1e-9, "{seed} {balance} {round}: {apart} {gap}");
+            }
+            assert!(gap < 1e-6, "{seed} {balance}: {gap}");
+        }
+        assert!(PrimalDual::new(&r, &z[1..], 1.0).is_err() && PrimalDual::new(&r, &z, 0.0).is_err());
     }
 }
 

@@ -5,6 +5,7 @@ use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::model::BuiltIn;
 use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restorer, Schedule};
+use proxlift::solver::Until;
 use proxlift::{Denoiser, Result};
 use rand_distr::{Distribution, Poisson};
 
@@ -109,6 +110,25 @@ fn gaps_are_filled_and_small_pictures_enlarged() {
     }
 }
 
+/// A slope that was made smaller begins where it was, for even factors too.
+#[test]
+fn enlarged_pictures_lie_where_they_were() {
+    for factor in [2, 3, 4] {
+        let side = 12 * factor;
+        let slope = |i: usize| 0.1 + 0.01 * (i % side) as f32 + 0.005 * (i / side) as f32;
+        let clean = Image::new(1, side, side, (0..side * side).map(slope).collect()).unwrap();
+        // One step that moves nothing.
+        let still = Schedule { steps: 1, first: 1e-6, last: 1e-6, lambda: 0.2, remembers: false };
+        let small = Restorer::new(Degradation::Small { factor, kernel: Kernel::cubic(factor) });
+        let small = small.border(Border::Circular).sigma(0.1).prior(self::small()).schedule(still);
+        let found = small.restore(&small.degrade(&clean).unwrap()).unwrap().image;
+        for at in (4 * factor..8 * factor).flat_map(|y| (4 * factor..8 * factor).map(move |x| y * side + x)) {
+            let apart = found.data()[at] - clean.data()[at];
+            assert!(apart.abs() < 1e-3, "{factor}: {at} {apart}");
+        }
+    }
+}
+
 /// Whatever does not fit the memory is restored in parts, which join without a trace.
 #[test]
 fn parts_are_the_whole() {
@@ -143,6 +163,19 @@ fn kernels_are_what_they_say() {
     let refused = |weights: Vec<f64>| Kernel::new(1, weights.len(), weights).unwrap_err().to_string();
     assert!(refused(vec![]).contains("empty") && refused(vec![0.0; 3]).contains("zero"));
     assert!(refused(vec![1.0, f64::NAN]).contains("finite") && refused(vec![1.0, -0.1]).contains("negative"));
+    // A file with one row is a line.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("line.npy");
+    for (shape, size) in [("(1, 3)", Some((1, 3))), ("(1, 3, 1)", Some((3, 1))), ("(3,)", None)] {
+        let header =
+            format!("{:<117}\n", format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"));
+        let numbers = [1.0f64, 2.0, 1.0].map(f64::to_le_bytes).concat();
+        std::fs::write(&path, [b"\x93NUMPY\x01\x00\x76\x00", header.as_bytes(), &numbers].concat()).unwrap();
+        match size {
+            Some(size) => assert_eq!(Kernel::open(&path).unwrap().size(), size),
+            None => assert!(Kernel::open(&path).unwrap_err().to_string().contains("two dimensions")),
+        }
+    }
     // Counter-clockwise: a line at 45 degrees rises to the right.
     let line = Kernel::motion(5.0, 45.0).unwrap();
     let (rows, columns) = line.size();
@@ -166,7 +199,7 @@ fn what_does_not_fit_is_refused() {
     let blur = Restorer::new(Degradation::Blur(Kernel::square(25).unwrap())).prior(Prior::TotalVariation);
     assert!(told(blur.restore(&picture)).contains("more than the picture"));
     let blur = Restorer::new(Degradation::Blur(Kernel::square(3).unwrap()));
-    let none = Schedule { steps: 0, first: 0.2, last: 0.1, lambda: 0.2 };
+    let none = Schedule { steps: 0, first: 0.2, last: 0.1, lambda: 0.2, remembers: false };
     assert!(told(blur.clone().schedule(none).restore(&picture)).contains("schedule"));
     assert!(told(blur.clone().sigma(-1.0).restore(&picture)).contains("-1"));
     assert!(told(blur.likelihood(Likelihood::Poisson { gain: 0.0 }).restore(&picture)).contains("gain"));
@@ -177,10 +210,48 @@ fn what_does_not_fit_is_refused() {
     assert!(third.degrade(&picture).unwrap_err().to_string().contains("does not divide"));
 }
 
+/// How much a convex prior counts follows from kernel and noise: all of it for noise alone, less for worse blurs and for less noise, and
+/// not so little that noise is left.
+#[test]
+fn convex_priors_need_no_tuning() {
+    let weight = |kernel: &str, sigma| {
+        Restorer::new(Degradation::Blur(kernel.parse().unwrap())).usual_weight(sigma).unwrap()
+    };
+    assert!([0.001, 0.05, 0.9].iter().all(|sigma| (weight("box:1", *sigma) - 1.0).abs() < 1e-9));
+    assert!(weight("box:9", 0.05) < weight("box:3", 0.05) && weight("box:9", 0.01) < weight("box:9", 0.05));
+    // The best ones of training photographs.
+    for (kernel, sigma, best) in
+        [("motion:15,40", 12.75, 0.235), ("gaussian:2.2", 12.75, 0.22), ("box:7", 5.0, 0.115)]
+    {
+        let ratio = weight(kernel, sigma / 255.0) / best;
+        assert!((0.8..1.25).contains(&ratio), "{kernel}: {ratio}");
+    }
+    let known: Vec<bool> = (0..100).map(|i| i % 4 == 0).collect();
+    let mask = Restorer::new(Degradation::Missing { known, size: (10, 10) });
+    assert!((mask.usual_weight(0.1).unwrap() - 0.5).abs() < 1e-9);
+
+    let clean = scene(64, Channels::Rgb);
+    for (kernel, sigma) in [("gaussian:1.6", 0.01), ("motion:9,40", 0.05), ("box:1", 0.05)] {
+        let blur =
+            Restorer::new(Degradation::Blur(kernel.parse().unwrap())).border(Border::Circular).sigma(sigma);
+        let seen = add_gaussian(&blur.degrade(&clean).unwrap(), sigma as f32, 1, 0).unwrap();
+        for prior in [Prior::TotalVariation, Prior::Convex(None)] {
+            let blur = blur.clone().prior(prior).until(Until { tolerance: 3e-3, most: 500 });
+            let usual = blur.restore(&seen).unwrap();
+            assert!(usual.settled && usual.gap.unwrap() <= 3e-3 * usual.objective.unwrap());
+            let less = blur.clone().weight(0.3 * blur.usual_weight(sigma).unwrap()).restore(&seen).unwrap();
+            let (seen, less, usual) =
+                (score(&clean, &seen), score(&clean, &less.image), score(&clean, &usual.image));
+            assert!(usual > seen + 2.0 && usual > less + 0.5, "{kernel}: {seen} {less} {usual}");
+            assert!(blur.weight(0.0).restore(&clean).is_err());
+        }
+    }
+}
+
 #[test]
 fn levels_fall_by_the_same_factor() {
-    let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2 }.levels();
+    let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2, remembers: false }.levels();
     assert!(levels.windows(2).all(|pair| (pair[1] / pair[0] - 0.5).abs() < 1e-12), "{levels:?}");
-    let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2 }.levels();
+    let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2, remembers: false }.levels();
     assert!(noisy.iter().all(|level| (level - 0.3).abs() < 1e-12));
 }

@@ -8,7 +8,7 @@ use proxlift::prox::{
 use proxlift::real::{dot, norm_squared};
 use proxlift::solver::{
     Ended, Flat, Inertia, Iterate, PrimalDualSteps, Smooth, TotalVariation, TvParams, Until, admm, condat_vu,
-    douglas_rachford, forward_backward, half_quadratic, safe_norm, total_variation,
+    douglas_rachford, forward_backward, half_quadratic, multipliers, safe_norm, total_variation,
 };
 use std::ops::ControlFlow;
 
@@ -129,6 +129,39 @@ fn half_quadratic_splitting_descends() {
     let mut failing = |_: f64, _: &mut Vec<f64>| Err(proxlift::Error::invalid("no more"));
     let failed = half_quadratic(&mut forward, &mut failing, &mut z, &[tau; 5], &mut quiet);
     assert_eq!(failed.unwrap_err().to_string(), "no more");
+}
+
+#[test]
+fn multipliers_by_turns_are_admm_and_steps_may_change() {
+    let (data, tau) = (data(), 0.8);
+    let mut forward = |tau: f64, x: &mut Vec<f64>| {
+        data.prox_in_place(tau, x);
+        Ok(())
+    };
+    let mut backward = |tau: f64, z: &mut Vec<f64>| {
+        sparse().prox_in_place(tau, z);
+        Ok(())
+    };
+    // With one step, these are the iterates of `admm`.
+    let (mut iterates, mut x) = (Vec::new(), vec![0.0; 72]);
+    let mut keep = |i: &Iterate<'_, f64>| {
+        iterates.push((i.x.to_vec(), i.other[..72].to_vec()));
+        ControlFlow::Continue(())
+    };
+    let until = Until { tolerance: 0.0, most: 30 };
+    admm(&data, &sparse(), &mut x, 1.0 / tau, &until, &mut keep).unwrap();
+    let mut z = vec![0.0; 72];
+    let mut same = |i: &Iterate<'_, f64>| {
+        let (x, z) = &iterates[i.iteration - 1];
+        assert!(max_relative_difference(i.other, x) < 1e-12 && distance(i.x, z) < 1e-24);
+        ControlFlow::Continue(())
+    };
+    multipliers(&mut forward, &mut backward, &mut z, &[tau; 30], &mut same).unwrap();
+    // Steps that fall to another one: the solution does not depend on them.
+    let taus: Vec<f64> = (0..4000).map(|k| 0.2 + 3.0 * 0.9f64.powi(k)).collect();
+    let mut z = vec![0.0; 72];
+    multipliers(&mut forward, &mut backward, &mut z, &taus, &mut quiet).unwrap();
+    assert!(max_relative_difference(&z, &by_forward_backward()) < 1e-6);
 }
 
 /// `||x||^2 / tau - 2 <L x, u> + ||u||^2 / sigma`.

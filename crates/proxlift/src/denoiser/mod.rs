@@ -46,6 +46,7 @@ pub use solved::Proof;
 pub use span::{Span, Tile};
 pub use stabiliser::Counts;
 pub use standard::Standard;
+pub(crate) use variation::lambda_per_sigma;
 
 use crate::dataset::PatchNoise;
 use crate::engine::SharedEngine;

@@ -15,7 +15,7 @@ const MOST: u64 = 8 << 30;
 /// In grey, the best lambda is 0.073 to 0.075 at sigma 0.1. In colour one norm is taken over three channels: 1.1 is the
 /// best of 0.74, 0.9, 1, 1.1, 1.2 and 1.3 on 14 photographs of the BSDS500 training folder at sigma 0.1 (28.07 dB; 0.74
 /// gives 26.88).
-pub(super) fn lambda_per_sigma(channels: Channels) -> f64 {
+pub(crate) fn lambda_per_sigma(channels: Channels) -> f64 {
     match channels {
         Channels::Grey => 0.74,
         Channels::Rgb => 1.1,

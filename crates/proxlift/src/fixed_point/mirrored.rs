@@ -120,17 +120,19 @@ impl<T: Real> Mirrored<'_, T> {
     pub(super) fn fold(&self, images: &Field<T>, x: &mut [T]) {
         let (channels, radius, pixels) =
             (self.theta.channels(), self.theta.radius(), self.height * self.width);
-        x.fill(T::zero());
-        for (i, plane) in images.data().chunks_exact(self.grid.len()).enumerate() {
-            let to = &mut x[i % channels * pixels..][..pixels];
-            for (y, row) in plane.chunks_exact(self.grid.stride()).take(self.grid.height()).enumerate() {
-                let to = &mut to[self.row(i / channels, y) * self.width..][..self.width];
-                to.iter_mut().zip(&row[radius..]).for_each(|(to, &from)| *to += from);
-                for x in (0..radius).chain(radius + self.width..self.grid.width()) {
-                    to[mirrored(x, radius, self.width)] += row[x];
+        x.par_chunks_mut(pixels).enumerate().for_each(|(c, x)| {
+            x.fill(T::zero());
+            let planes = images.data().chunks_exact(self.grid.len()).skip(c).step_by(channels);
+            for (strip, plane) in planes.enumerate() {
+                for (y, row) in plane.chunks_exact(self.grid.stride()).take(self.grid.height()).enumerate() {
+                    let to = &mut x[self.row(strip, y) * self.width..][..self.width];
+                    to.iter_mut().zip(&row[radius..]).for_each(|(to, &from)| *to += from);
+                    for x in (0..radius).chain(radius + self.width..self.grid.width()) {
+                        to[mirrored(x, radius, self.width)] += row[x];
+                    }
                 }
             }
-        }
+        });
     }
 }
 

@@ -17,6 +17,7 @@ mod conjugate;
 mod mirrored;
 mod momentum;
 mod potential;
+mod primal_dual;
 mod regulariser;
 mod solve;
 
@@ -24,6 +25,7 @@ pub use conjugate::Conjugate;
 pub use mirrored::Mirrored;
 pub use momentum::{Acceleration, Momentum};
 pub use potential::{Potential, Quadratics};
+pub use primal_dual::PrimalDual;
 pub use regulariser::Regulariser;
 pub use solve::Solution;
 
@@ -131,6 +133,19 @@ impl<T: Real> FixedPoint<T> {
             activations,
         )?;
         Ok(Network { border: self.border, ..network })
+    }
+
+    /// The network for `weight R` in the place of `R`: with `s = prox_{tau g*}`, `prox_{tau (weight g)*}(t) = weight
+    /// prox_{(tau / weight) g*}(t / weight)`.
+    /// Fails when the weight is not above zero, or the activation is not learned.
+    pub fn weighted(&self, weight: T) -> Result<Self> {
+        refuse!(!(weight.is_finite() && weight > T::zero()) => "the weight of the regulariser is {weight}, but it must be above zero");
+        let Some(s) = self.activation.piecewise() else {
+            return Err(invalid!("the regulariser is written for clips and for learned activations"));
+        };
+        let mut s = s.with_step(weight.recip());
+        crate::prox::Prox::scale(&mut s, weight);
+        Ok(Self { activation: s.into(), ..self.clone() })
     }
 
     /// The grid of images for its kernels.

@@ -57,6 +57,14 @@ impl<T: Real> Regulariser<'_, T> {
         self.activation.steepest()
     }
 
+    /// The prox of `sigma g*`.
+    pub(super) fn activation_with(&self, sigma: T) -> Activation<T> {
+        match self.activation.piecewise() {
+            Some(s) => s.with_step(sigma / self.tau).into(),
+            None => self.activation.clone(),
+        }
+    }
+
     /// `R(x)`.
     pub fn value(&self, x: &[T]) -> f64 {
         let mut features: Vec<T> = memory::zeros(self.operator.range_len());

@@ -56,6 +56,16 @@ impl Blur {
         self.spectrum.iter().fold(0.0, |most, k| most.max(k.norm()))
     }
 
+    /// What it leaves of each frequency but zero: the frequency in cycles per pixel, of which half the plane is enough, and `|k^|`.
+    pub fn response(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let cycles = |k: usize, side: usize| k.min(side - k) as f64 / side as f64;
+        let (height, width) = self.fourier.size();
+        self.spectrum.iter().enumerate().skip(1).map(move |(i, k)| {
+            let (ky, kx) = self.fourier.frequency(i);
+            (cycles(ky, height).hypot(cycles(kx, width)), k.norm())
+        })
+    }
+
     fn len(&self) -> usize {
         self.channels * self.fourier.pixels()
     }

@@ -38,6 +38,11 @@ impl Fourier {
         }
     }
 
+    /// Rows and columns of a plane.
+    pub fn size(&self) -> (usize, usize) {
+        (self.height, self.width)
+    }
+
     pub fn pixels(&self) -> usize {
         self.height * self.width
     }

@@ -44,8 +44,9 @@ named! {
     }
 }
 
-/// A residual of conjugate gradients that no eye will see.
+/// A residual of conjugate gradients that no eye will see, and one that a proof will not.
 const TOLERANCE: f64 = 1e-4;
+const EXACT: f64 = 1e-6;
 
 /// An operator for pictures, shared.
 pub(super) type Shared = Arc<dyn Resolvent<f32> + Send + Sync>;
@@ -59,6 +60,8 @@ pub(super) struct Forward {
     pub scene: (usize, usize),
     /// Pixels around the picture that are estimated too.
     pub around: usize,
+    /// Whether `(I + tau A* A)^-1` has a closed form.
+    pub direct: bool,
 }
 
 impl Degradation {
@@ -95,11 +98,12 @@ impl Degradation {
         Ok(())
     }
 
-    /// The operator for a picture like `seen`. Fails where the two do not fit.
-    pub(super) fn forward(&self, seen: &Image, border: Border) -> Result<Forward> {
+    /// The operator for a picture like `seen`, with an inverse that is `exact` but for rounding or as good as eyes can see.
+    /// Fails where the two do not fit.
+    pub(super) fn forward(&self, seen: &Image, border: Border, exact: bool) -> Result<Forward> {
         let (channels, height, width) = seen.shape();
         let size = (self.factor() * height, self.factor() * width);
-        let plain = |operator: Shared| Forward { operator, channels, scene: size, around: 0 };
+        let plain = |operator: Shared| Forward { operator, channels, scene: size, around: 0, direct: true };
         match self {
             Self::Missing { known, .. } => {
                 self.check(seen)?;
@@ -109,11 +113,12 @@ impl Degradation {
                 refuse!(seen.kind() != Channels::Rgb => "a mosaic is that of a colour picture");
                 Ok(plain(Arc::new(Mask::mosaic(pattern, size)?)))
             }
-            Self::Blur(_) | Self::Small { .. } => self.blurred(channels, size, border),
+            Self::Blur(_) | Self::Small { .. } => self.blurred(channels, size, border, exact),
         }
     }
 
-    fn blurred(&self, channels: usize, size: (usize, usize), border: Border) -> Result<Forward> {
+    fn blurred(&self, channels: usize, size: (usize, usize), border: Border, exact: bool) -> Result<Forward> {
+        let tolerance = if exact { EXACT } else { TOLERANCE };
         let (Some(kernel), factor) = (self.kernel(), self.factor()) else {
             return Err(invalid!("there is no kernel"));
         };
@@ -128,7 +133,7 @@ impl Degradation {
             })
         };
         if border == Border::Circular {
-            return Ok(Forward { operator: circular(size)?, channels, scene: size, around: 0 });
+            return Ok(Forward { operator: circular(size)?, channels, scene: size, around: 0, direct: true });
         }
         // What the kernel reaches, a whole number of small pixels.
         let reach = kernel.radius().div_ceil(factor);
@@ -139,13 +144,13 @@ impl Degradation {
         let seen = Composed::new::<f32>(window, whole.clone())?;
         if border == Border::Unknown {
             let mut solver = ConjugateGradients::new::<f32>(seen).near::<f32, _>(whole);
-            solver.tolerance = TOLERANCE;
-            return Ok(Forward { operator: Arc::new(solver), channels, scene, around });
+            solver.tolerance = tolerance;
+            return Ok(Forward { operator: Arc::new(solver), channels, scene, around, direct: false });
         }
         let mirrored = Composed::new::<f32>(seen, Mirror::new(channels, size, around)?)?;
         let mut solver = ConjugateGradients::new::<f32>(mirrored).near::<f32, _>(circular(size)?);
-        solver.tolerance = TOLERANCE;
-        Ok(Forward { operator: Arc::new(solver), channels, scene: size, around: 0 })
+        solver.tolerance = tolerance;
+        Ok(Forward { operator: Arc::new(solver), channels, scene: size, around: 0, direct: false })
     }
 }
 

@@ -17,6 +17,7 @@
 //! # Ok::<(), proxlift::Error>(())
 //! ```
 
+mod attenuation;
 mod data;
 mod degradation;
 mod kernel;
@@ -121,6 +122,7 @@ pub struct Restorer {
     likelihood: Likelihood,
     prior: Prior,
     strength: f64,
+    weight: Option<f64>,
     schedule: Option<Schedule>,
     until: Until,
     memory: u64,
@@ -135,10 +137,16 @@ impl Restorer {
             likelihood: Likelihood::Gaussian { sigma: None },
             prior: Denoiser::from(BuiltIn::Best).into(),
             strength: 1.0,
+            weight: None,
             schedule: None,
             until: Until { tolerance: 1e-4, most: 2000 },
             memory: MEMORY,
         }
+    }
+
+    /// What was done to pictures.
+    pub fn degradation(&self) -> &Degradation {
+        &self.degradation
     }
 
     /// What is beyond the edges of a blurred picture.
@@ -171,6 +179,18 @@ impl Restorer {
         Self { strength, ..self }
     }
 
+    /// How many times a convex prior counts, where 1 is right for noise alone; beside what [`Restorer::strength`] does. Follows from
+    /// the degradation and the noise level unless this is called.
+    #[must_use]
+    pub fn weight(self, weight: f64) -> Self {
+        Self { weight: Some(weight), ..self }
+    }
+
+    /// The weight of a convex prior that follows from the degradation, for noise of this standard deviation.
+    pub fn usual_weight(&self, sigma: f64) -> Result<f64> {
+        self.degradation.weight(sigma)
+    }
+
     /// Another schedule of plug-and-play than the one that follows from the noise level.
     #[must_use]
     pub fn schedule(self, schedule: Schedule) -> Self {
@@ -196,7 +216,7 @@ impl Restorer {
         refuse!(height % factor != 0 || width % factor != 0 =>
             "the factor {factor} does not divide the {width} x {height} pixels of the picture");
         let seen = Image::zeros(channels, height / factor, width / factor)?;
-        let forward = self.degradation.forward(&seen, self.border)?;
+        let forward = self.degradation.forward(&seen, self.border, false)?;
         Image::new(channels, height / factor, width / factor, forward.apply(&forward.begin(clean)))
     }
 
@@ -211,6 +231,8 @@ impl Restorer {
         seen.check_finite()?;
         refuse!(!(self.strength.is_finite() && self.strength > 0.0) =>
             "the strength is {}, but it must be above zero", self.strength);
+        refuse!(self.weight.is_some_and(|weight| !(weight.is_finite() && weight > 0.0)) =>
+            "the weight of the prior is {}, but it must be above zero", self.weight.unwrap_or(0.0));
         self.degradation.check(seen)?;
         let (channels, factor) = (seen.channels(), self.degradation.factor());
         let bytes = self.bytes(seen);
@@ -263,7 +285,8 @@ impl Restorer {
     }
 
     fn solve(&self, seen: &Image, progress: &mut Progress<'_>) -> Result<Restored> {
-        let forward = self.degradation.forward(seen, self.border)?;
+        let exact = !matches!(self.prior, Prior::Denoiser(_));
+        let forward = self.degradation.forward(seen, self.border, exact)?;
         let start = start::start(seen, &self.degradation, &forward)?;
         let mut x = forward.begin(&start);
         let y = self.seen(seen, &forward);
@@ -300,11 +323,13 @@ impl Restorer {
             }
             Prior::TotalVariation | Prior::Convex(_) => {
                 let engine = engine::standard();
+                let weight = self.weight.map_or_else(|| self.usual_weight(sigma), Ok)?;
+                let scaled = (self.strength * sigma, weight);
                 let penalty = match &self.prior {
                     Prior::Convex(_) => {
-                        Penalty::learned(&*engine, self.convex(seen.kind()), &forward, self.strength * sigma)?
+                        Penalty::learned(&*engine, self.convex(seen.kind()), &forward, scaled)?
                     }
-                    _ => Penalty::variation(&forward, self.strength * sigma)?,
+                    _ => Penalty::variation(&forward, scaled)?,
                 };
                 let mut watch = |at: &Reached| {
                     residuals.push(at.residual);
@@ -359,12 +384,12 @@ impl Restorer {
     /// From a level at which a picture is little more than its outlines to that of the noise, in a few iterations; in more where
     /// pixels have to be found that were not seen.
     fn usual_schedule(&self, sigma: f64) -> Schedule {
-        let (steps, last, lambda) = match &self.degradation {
-            Degradation::Blur(_) => (8, sigma, 0.23),
-            Degradation::Missing { .. } | Degradation::Mosaic(_) => (20, sigma.max(2.0 / 255.0), 0.23),
-            Degradation::Small { factor, .. } => (12, sigma.max(*factor as f64 / 255.0), 0.23),
+        let (steps, last, remembers) = match &self.degradation {
+            Degradation::Blur(_) => (8, sigma, false),
+            Degradation::Missing { .. } | Degradation::Mosaic(_) => (40, sigma.max(4.0 / 255.0), true),
+            Degradation::Small { factor, .. } => (24, sigma.max((*factor as f64 + 1.0) / 255.0), true),
         };
-        Schedule { steps, first: 49.0 / 255.0, last: self.strength * last, lambda }
+        Schedule { steps, first: 49.0 / 255.0, last: self.strength * last, lambda: 0.23, remembers }
     }
 }
 

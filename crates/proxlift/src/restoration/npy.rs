@@ -27,8 +27,9 @@ fn parse(bytes: &[u8]) -> std::result::Result<(usize, usize, Vec<f64>), &'static
     let shape: Option<Vec<usize>> =
         shape.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse().ok()).collect();
     let shape: Vec<usize> = shape.ok_or(NOT)?;
-    let shape: &[usize] = if let [1, rest @ ..] = &shape[..] { rest } else { &shape };
-    let &[rows, columns] = shape else { return Err("a kernel is an array of two dimensions") };
+    let ([rows, columns] | [1, rows, columns]) = shape[..] else {
+        return Err("a kernel is an array of two dimensions");
+    };
     let count = rows.checked_mul(columns).ok_or(NOT)?;
     let width = kind.get(2..).and_then(|width| width.parse::<usize>().ok()).ok_or(NOT)?;
     let data = bytes.get(end..).filter(|data| count.checked_mul(width) == Some(data.len())).ok_or(NOT)?;

@@ -1,4 +1,4 @@
-//! A denoiser in the place of a prox: half-quadratic splitting with a falling noise level.
+//! A denoiser in the place of a prox, with a falling noise level.
 //!
 //! K. Zhang, Y. Li, W. Zuo, L. Zhang, L. Van Gool, R. Timofte, "Plug-and-play image restoration with deep denoiser prior", 2021
 //! (DPIR).
@@ -6,7 +6,7 @@
 use super::data::DataTerm;
 use super::degradation::Forward;
 use crate::image::{Image, symmetry::Symmetry};
-use crate::solver::{Watcher, half_quadratic};
+use crate::solver::{Watcher, half_quadratic, multipliers};
 use crate::{Denoiser, Result};
 
 /// How the noise level falls, and how much the data weigh.
@@ -16,7 +16,8 @@ use crate::{Denoiser, Result};
 /// z_k = D_{sigma_k}(x_k)
 /// ```
 ///
-/// with levels `sigma_k` that fall by the same factor from the first to the last.
+/// with levels `sigma_k` that fall by the same factor from the first to the last. What the two steps disagree by is forgotten
+/// (half-quadratic splitting), or remembered (the method of [`multipliers`](crate::solver::multipliers)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Iterations.
@@ -27,6 +28,8 @@ pub struct Schedule {
     pub last: f64,
     /// The weight of the prior.
     pub lambda: f64,
+    /// Whether what the steps disagree by is remembered: better where pixels were not seen, worse for blurs.
+    pub remembers: bool,
 }
 
 impl Schedule {
@@ -73,5 +76,9 @@ pub(super) fn run(
         *z = symmetry.inverse().image(&clean).data().to_vec();
         Ok(())
     };
-    half_quadratic(&mut nearer, &mut cleaner, z, &taus, watch)
+    if schedule.remembers {
+        multipliers(&mut nearer, &mut cleaner, z, &taus, watch)
+    } else {
+        half_quadratic(&mut nearer, &mut cleaner, z, &taus, watch)
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::Degradation;
 use super::degradation::Forward;
-use crate::Result;
 use crate::image::{Image, enlarge};
+use crate::{Result, memory};
 
 /// As large as the restored picture: the picture itself, or enlarged, or with its gaps filled.
 pub(super) fn start(seen: &Image, degradation: &Degradation, forward: &Forward) -> Result<Image> {
@@ -27,20 +27,21 @@ pub(super) fn start(seen: &Image, degradation: &Degradation, forward: &Forward) 
 fn enlarged(seen: &Image, factor: usize) -> Result<Image> {
     let (channels, height, width) = seen.shape();
     let (high, wide) = (height * factor, width * factor);
-    // `enlarge` begins at the first pixel: half a pixel is to be cut off above and on the left.
-    let around = 2;
-    let shift = around * factor - factor / 2;
+    // `enlarge` begins at the first pixel, but the middle of those that it becomes is `(factor - 1) / 2` further: twice as many
+    // are made, every second one of which lies right.
+    let (around, fine) = (2, 2 * factor);
+    let first = around * fine + 1 - factor;
     let padded = seen.mirrored((around, around), (around, around));
-    let (tall, broad) = ((height + 2 * around) * factor, (width + 2 * around) * factor);
+    let (tall, broad) = ((height + 2 * around) * fine, (width + 2 * around) * fine);
     let mut data = Vec::with_capacity(channels * high * wide);
     for c in 0..channels {
-        let mut plane = vec![0.0; tall * broad];
+        let mut plane: Vec<f32> = memory::zeros(tall * broad);
         for (row, from) in plane.chunks_exact_mut(broad).zip(padded.plane(c).chunks_exact(padded.width())) {
             row[..from.len()].copy_from_slice(from);
         }
-        enlarge(&mut plane, (tall, broad), factor as f32);
-        let rows = plane.chunks_exact(broad).skip(shift).take(high);
-        rows.for_each(|row| data.extend_from_slice(&row[shift..shift + wide]));
+        enlarge(&mut plane, (tall, broad), fine as f32);
+        let rows = plane.chunks_exact(broad).skip(first).step_by(2).take(high);
+        rows.for_each(|row| data.extend(row[first..].iter().step_by(2).take(wide)));
     }
     Image::new(channels, high, wide, data)
 }

@@ -4,7 +4,7 @@
 //! approximation", 1976; D. Geman, C. Yang, "Nonlinear image recovery with half-quadratic regularization", 1995.
 
 use super::iteration::{Course, Iterate, Until, Watcher, moved, repeat};
-use crate::{Error, Real, Result, prox::Prox};
+use crate::{Error, Real, Result, memory, prox::Prox};
 
 /// Minimises `f(x) + g(x)` with a copy `z` of `x`, from the `x` that it is given:
 ///
@@ -42,7 +42,7 @@ pub fn admm<T: Real>(
     })
 }
 
-/// A turn of [`half_quadratic`]: moves a field, as the prox of the given step would.
+/// A turn of [`half_quadratic`] and [`multipliers`]: moves a field, as the prox of the given step would.
 pub type Turn<'a, T> = dyn FnMut(f64, &mut Vec<T>) -> Result<()> + 'a;
 
 /// Minimises `f(x) + g(z) + 1/(2 tau) ||x - z||^2` by turns:
@@ -63,14 +63,58 @@ pub fn half_quadratic<T: Real>(
     taus: &[f64],
     watch: &mut Watcher<'_, T>,
 ) -> Result<Vec<f64>> {
+    by_turns(f, g, z, taus, None, watch)
+}
+
+/// Minimises `f(x) + g(x)` by turns that remember what they disagree by: [`admm`] with functions for the two proxes and a step of
+/// its own for each iteration.
+///
+/// ```text
+/// x_{k+1} = prox_{tau_k f}(z_k - w_k)
+/// z_{k+1} = prox_{tau_k g}(x_{k+1} + w_k)
+/// w_{k+1} = tau_{k+1} / tau_k (w_k + x_{k+1} - z_{k+1})
+/// ```
+///
+/// `w / tau` is the multiplier, which a change of the step leaves as it is. Arguments and result are those of [`half_quadratic`].
+pub fn multipliers<T: Real>(
+    f: &mut Turn<'_, T>,
+    g: &mut Turn<'_, T>,
+    z: &mut Vec<T>,
+    taus: &[f64],
+    watch: &mut Watcher<'_, T>,
+) -> Result<Vec<f64>> {
+    let w = memory::zeros(z.len());
+    by_turns(f, g, z, taus, Some(w), watch)
+}
+
+fn by_turns<T: Real>(
+    f: &mut Turn<'_, T>,
+    g: &mut Turn<'_, T>,
+    z: &mut Vec<T>,
+    taus: &[f64],
+    mut w: Option<Vec<T>>,
+    watch: &mut Watcher<'_, T>,
+) -> Result<Vec<f64>> {
     let wrong = taus.iter().find(|tau| !(tau.is_finite() && **tau > 0.0));
     refuse!(wrong.is_some() => "a step is {}, but it must be above zero", wrong.unwrap_or(&0.0));
     let (mut x, mut residuals) = (z.clone(), Vec::new());
     for (k, &tau) in taus.iter().enumerate() {
         x.copy_from_slice(z);
+        if let Some(w) = &w {
+            x.iter_mut().zip(w).for_each(|(x, &w)| *x -= w);
+        }
         f(tau, &mut x)?;
         let before = std::mem::replace(z, x.clone());
+        if let Some(w) = &w {
+            z.iter_mut().zip(w).for_each(|(z, &w)| *z += w);
+        }
         g(tau, z)?;
+        if let Some(w) = &mut w {
+            let ratio = T::of(taus.get(k + 1).unwrap_or(&tau) / tau);
+            for (w, (&x, &z)) in w.iter_mut().zip(x.iter().zip(&*z)) {
+                *w = ratio * (*w + x - z);
+            }
+        }
         let (change, size) = moved(z, &before);
         let residual = (change / size.max(f64::MIN_POSITIVE)).sqrt();
         refuse!(residual.is_nan() => "the iterates were not finite after {} iterations: is the input finite?", k + 1);

@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | [`forward_backward`] | `f(x) + g(x)` | the gradient of `f`, the prox of `g` |
 //! | [`douglas_rachford`], [`admm`] | `f(x) + g(x)` | both proxes |
+//! | [`multipliers`] | the same | both proxes, or something like them, for steps that change |
 //! | [`condat_vu`] | `f(x) + g(x) + h(L x)` | the gradient of `f`, the proxes of `g` and `h` |
 //! | [`half_quadratic`] | `f(x) + g(z) + 1/(2 tau) ||x - z||^2` | both proxes, or something like them |
 
@@ -23,7 +24,7 @@ mod iteration;
 mod params;
 mod tv;
 
-pub use admm::{Turn, admm, half_quadratic};
+pub use admm::{Turn, admm, half_quadratic, multipliers};
 pub use condat_vu::{PrimalDualSteps, condat_vu};
 pub use douglas_rachford::douglas_rachford;
 pub use dual::{DualForwardBackward, Watch};
