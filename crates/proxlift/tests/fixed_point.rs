@@ -277,6 +277,7 @@ fn options(rule: FixedPointRule<f32>) -> FixedPointOptions {
         params: FixedPointParams::default(),
         warm: false,
         zero_mean: true,
+        weak: 0.0,
     }
 }
 

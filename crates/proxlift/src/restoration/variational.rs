@@ -64,17 +64,23 @@ impl<'e> Penalty<'e> {
         forward: &Forward,
         sigma: f64,
     ) -> Result<Self> {
-        let colours = model.network.architecture().colours();
-        refuse!(colours != forward.channels =>
-            "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));
-        let mut network = model.network.clone();
-        let trained = if model.sigma > 0.0 { model.sigma } else { sigma };
-        network.scale_thresholds((sigma / trained) as f32);
-        let regulariser = FixedPoint::of(&network)?.regulariser(engine, forward.scene)?;
+        let regulariser = adapted(model, forward, sigma)?.regulariser(engine, forward.scene)?;
         let norm = regulariser.operator.norm()?;
         let h = Box::new(Conjugated(regulariser.conjugate));
         Ok(Self { operator: Box::new(regulariser.operator), h, norm, balance: norm.powi(-2) })
     }
+}
+
+/// The limit of a network, its thresholds for this noise level.
+/// Fails when it is for other channels.
+pub(super) fn adapted(model: &Model, forward: &Forward, sigma: f64) -> Result<FixedPoint<f32>> {
+    let colours = model.network.architecture().colours();
+    refuse!(colours != forward.channels =>
+        "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));
+    let mut network = model.network.clone();
+    let trained = if model.sigma > 0.0 { model.sigma } else { sigma };
+    network.scale_thresholds((sigma / trained) as f32);
+    FixedPoint::of(&network)
 }
 
 fn of(channels: usize) -> &'static str {

@@ -30,6 +30,9 @@ const NEAR: FixedPointParams = FixedPointParams {
     adjoint_most: 40,
 };
 
+/// What is left of the gradient of a weakly convex problem, as a share of what was removed.
+const NEAR_DESCENT: f64 = 1e-2;
+
 impl Method {
     /// The method of all settings, for filters held to a constraint; without a rate it backtracks.
     pub(super) fn new(all: &Settings, rate: Option<f64>, constraint: Constraint) -> Self {
@@ -58,7 +61,7 @@ impl Method {
             beta2: all.beta2.unwrap_or(BETA2) as f32,
             rate: Rate { start, schedule: all.schedule.unwrap_or_default() },
         };
-        if all.convex != Some(true) {
+        if !all.at_fixed_point() {
             return Self::Descent(rule, descent);
         }
         let rule = match rule {
@@ -67,8 +70,9 @@ impl Method {
             Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
         };
         let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
-        let loss = FixedPointLoss::Norm;
-        Self::FixedPoint(FixedPointOptions { rule, loss, descent, params: NEAR, warm, zero_mean })
+        let (loss, weak) = (FixedPointLoss::Norm, all.weakly_convex.unwrap_or(0.0));
+        let params = if weak > 0.0 { FixedPointParams { tolerance: NEAR_DESCENT, ..NEAR } } else { NEAR };
+        Self::FixedPoint(FixedPointOptions { rule, loss, descent, params, warm, zero_mean, weak })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {
