@@ -8,8 +8,8 @@ use std::path::Path;
 /// The flags that choose a denoiser.
 #[derive(clap::Args)]
 pub struct Choice {
-    /// A trained network: `best`, `small`, `photo` or `convex` (built in; small is faster, photo for the noise of cameras, convex
-    /// proven not to expand), or a file written by `proxlift train` [default: best, or photo where that suits the picture]
+    /// A trained network: `best`, `small`, `photo`, `convex` or `weakly-convex` (built in; small is faster, photo for the noise of
+    /// cameras, convex proven not to expand, weakly-convex better and proven to expand little), or a file written by `proxlift train` [default: best, or photo where that suits the picture]
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "method")]
     model: Option<String>,
     /// A classical method instead of a network: total variation (Rudin, Osher, Fatemi 1992), isotropic, over all
@@ -21,7 +21,7 @@ pub struct Choice {
     #[arg(requires = "method", conflicts_with = "model")]
     lambda: Option<f64>,
     /// Run a network whose layers are all the same, such as `convex`, to its fixed point instead of through its layers: until
-    /// the duality gap is at most this share of the objective, such as 1e-5 [default: 1e-4 for `convex`]
+    /// the duality gap is at most this share of the objective, such as 1e-5 [default: 1e-4 for `convex` and `weakly-convex`]
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
     #[arg(conflicts_with = "method")]
     tolerance: Option<f64>,

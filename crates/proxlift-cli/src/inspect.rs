@@ -64,6 +64,8 @@ const MOST_WORK: usize = 1 << 29;
 const MOST_WORK_IN_ALL: usize = 1 << 31;
 /// What the Lipschitz bound may cost: the networks of strangers may be large.
 const MOST_OPERATIONS: f64 = 1e10;
+/// The side of the picture at whose edges the norm of a mirrored operator is looked for.
+const EDGE: usize = 64;
 const TOO_LARGE: &str = "left out: the network is too large for that to take seconds";
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -74,7 +76,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (model, version) = load(name, arguments.colour)?;
     let bound = LipschitzBound::within(&model.network, MOST_OPERATIONS)?;
     let known = BuiltIn::named(name).is_some();
-    let measured = Measured::at(&model, known, arguments.data.as_deref(), arguments.seed)?;
+    let measured = match model.network.redescends() {
+        // Its layers are not run one after another.
+        true => None,
+        false => Measured::at(&model, known, arguments.data.as_deref(), arguments.seed)?,
+    };
     if let Some(sheet) = &arguments.filter_sheet {
         io::write(sheet, &Picture::new(filter_sheet(&model.network)?, Depth::Eight))?;
         output::note(format_args!("wrote {}", sheet.display()));
@@ -135,14 +141,14 @@ impl Measured {
 }
 
 fn list() -> anyhow::Result<()> {
-    output::line("model    pictures    K   J  parameters  trained for")?;
+    output::line("model         pictures    K   J  parameters  trained for")?;
     for built_in in BuiltIn::ALL {
         for (channels, pictures) in [(Channels::Grey, "grey"), (Channels::Rgb, "colour")] {
             let Model { network, sigma, .. } = built_in.model(channels);
             let Architecture { depth, features, .. } = network.architecture();
             let (name, parameters, sigma) = (built_in.name(), network.distinct_parameters(), 255.0 * sigma);
             output::line(format_args!(
-                "{name:<8} {pictures:<9} {depth:>3} {features:>3} {parameters:>11}  sigma {sigma:.0}/255"
+                "{name:<13} {pictures:<9} {depth:>3} {features:>3} {parameters:>11}  sigma {sigma:.0}/255"
             ))?;
         }
     }
@@ -208,6 +214,22 @@ impl Facts {
     fn is_prox_at_limit(&self) -> bool {
         FixedPoint::of(&self.model.network).is_ok_and(|limit| limit.activation.piecewise().is_some())
             && self.steepest() <= 1.0
+            && !self.model.network.redescends()
+    }
+
+    /// The modulus of weak convexity of the function whose proximity operator it is at its limit, where that is not convex.
+    fn weak_convexity(&self) -> Option<f64> {
+        let network = Some(&self.model.network).filter(|network| network.redescends())?;
+        let engine = proxlift::engine::standard();
+        let limit = FixedPoint::of(network).ok()?;
+        Some(limit.regulariser(&*engine, (EDGE, EDGE)).ok()?.weak_convexity())
+    }
+
+    /// The least and the largest slope of its activations.
+    fn slopes(&self) -> (f64, f64) {
+        let functions = self.model.network.activation.iter().filter_map(|s| s.piecewise());
+        let slopes = functions.map(|s| (f64::from(s.flattest()), f64::from(s.steepest())));
+        slopes.fold((0.0, 0.0), |(least, most), (a, b)| (a.min(least), b.max(most)))
     }
 
     fn steepest(&self) -> f64 {
@@ -244,6 +266,7 @@ impl Facts {
             "lipschitz_bound": bound.as_ref().map(|b| b.bound),
             "firmly_non_expansive": bound.as_ref().map(|b| b.firmly_non_expansive),
             "proximity_operator_at_limit": self.is_prox_at_limit(),
+            "weak_convexity_at_limit": self.weak_convexity(),
             "jacobian_norm": self.measured,
             "layers": self.layers(),
             "provenance": provenance,
@@ -286,11 +309,24 @@ impl Facts {
                  ({data})"
             )
         });
-        let limit = self.is_prox_at_limit().then_some((
-            "limit",
-            "the proximity operator of a convex function, so firmly non-expansive: proven, for --tolerance"
-                .into(),
-        ));
+        let convex =
+            "the proximity operator of a convex function, so firmly non-expansive: proven, for --tolerance";
+        let weak = |rho: f64| {
+            format!(
+                "the proximity operator of a weakly convex function, modulus {:.2}, so differences grow at most by {:.1}: \
+                 proven, for --tolerance",
+                up(rho),
+                1.0 / (1.0 - rho)
+            )
+        };
+        let limit = self.is_prox_at_limit().then(|| convex.into()).or(self.weak_convexity().map(weak));
+        let limit = limit.map(|fact| ("limit", fact));
+        let activations = match self.slopes() {
+            (least, most) if network.redescends() => {
+                format!("slopes from {least:.3} to {most:.3}: no proxes")
+            }
+            _ => format!("proxes: slopes from 0 to {:.3}", self.steepest()),
+        };
         let facts = [
             ("format", format!("proxlift model, version {}", self.version)),
             ("network", network.to_string()),
@@ -299,12 +335,11 @@ impl Facts {
             ("work", format!("{} multiply-adds per pixel", sizes.forward_flops() / 2)),
             ("trained for", format!("{noise} noise, sigma {sigma:.4} ({:.1}/255)", 255.0 * sigma)),
             ("thresholds", thresholds),
-            ("activations", format!("proxes: slopes from 0 to {:.3}", self.steepest())),
-            ("layers", layers.into()),
-            ("Lipschitz bound", factor),
-            ("Jacobian norm", norms),
+            ("activations", activations),
         ];
-        for (name, fact) in facts.into_iter().chain(limit) {
+        let of_layers = [("layers", layers.into()), ("Lipschitz bound", factor), ("Jacobian norm", norms)];
+        let of_layers = of_layers.into_iter().filter(|_| !network.redescends());
+        for (name, fact) in facts.into_iter().chain(of_layers).chain(limit) {
             output::line(format_args!("{name:<16} {fact}"))?;
         }
         if bound.is_some() {

@@ -53,7 +53,8 @@ pub struct Arguments {
     #[arg(long, value_name = "G", value_parser = not_negative, allow_negative_numbers = true)]
     gain: Option<f64>,
     /// What pictures are like: best or small (built-in denoisers) or a model file; or a convex function, for which the
-    /// optimum is found: convex (built in), convex:FILE (a model of `proxlift train --convex`) or tv (total variation)
+    /// optimum is found: convex (built in), convex:FILE (a model of `proxlift train --convex`) or tv (total variation); or
+    /// weakly-convex (built in, for grey pictures), where the objective is lowered until it is stationary
     #[arg(long, value_name = "NAME|FILE", default_value = "best")]
     prior: String,
     /// How much the prior counts: as if for noise so many times as strong

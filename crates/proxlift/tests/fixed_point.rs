@@ -233,13 +233,7 @@ fn where_the_dual_is_not_unique_the_gradient_is_that_of_the_image() {
     let grid = z.grid();
     let start = Field::from_planar(SAMPLES, 4, grid, &random_field(SAMPLES * 4 * grid.pixels(), 9)).unwrap();
     let other = limit
-        .gradients(
-            &Reference,
-            (FixedPointRule::Implicit, SampleLoss::Squared),
-            (&z, &x),
-            Some(&start),
-            EXACT,
-        )
+        .gradients(&Reference, (FixedPointRule::Implicit, SampleLoss::Squared), (&z, &x), Some(&start), EXACT)
         .unwrap();
     assert!(max_relative_difference(other.solution.u.data(), found.solution.u.data()) > 1e-3);
     assert!(max_relative_difference(other.solution.r.data(), found.solution.r.data()) < 1e-9);
@@ -277,6 +271,7 @@ fn options(rule: FixedPointRule<f32>) -> FixedPointOptions {
         params: FixedPointParams::default(),
         warm: false,
         zero_mean: true,
+        weak: 0.0,
     }
 }
 

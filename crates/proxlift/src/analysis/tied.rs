@@ -83,7 +83,7 @@ impl Excess {
         let tied = network.has_one_operator() && network.tau.iter().all(|other| *other == network.tau[0]);
         let as_is = !network.bounded && network.border == 0 && network.architecture().stride() == 1;
         let slopes: Vec<f64> = network.activation.iter().map(|s| s.steepest().to_double()).collect();
-        let proxes = slopes.iter().all(|p| *p <= 1.0);
+        let proxes = slopes.iter().all(|p| *p <= 1.0) && !network.redescends();
         let largest = norm * norm;
         if !(tied && as_is && proxes && tau * largest <= 1.0) {
             return None;

@@ -90,7 +90,7 @@ enum Level {
 /// beside it, and several such pictures at once would take too much memory.
 const LARGE: usize = 1 << 20;
 
-/// The duality gap of [`BuiltIn::Convex`], as a share of the objective: no eye sees what is left.
+/// The duality gap of [`BuiltIn::Convex`] and of weakly convex functions, as a share of the objective: no eye sees what is left.
 const CONVEX_TOLERANCE: f64 = 1e-4;
 
 /// Float pictures beyond this value are on another scale than `[0, 1]`.
@@ -113,10 +113,11 @@ impl From<Method> for Denoiser {
 }
 
 impl From<BuiltIn> for Denoiser {
-    /// A built-in network; the one for grey or for colour pictures is chosen by the picture. [`BuiltIn::Convex`] is run to its fixed
-    /// point, to a [`tolerance`](Denoiser::tolerance) of 1e-4.
+    /// A built-in network; the one for grey or for colour pictures is chosen by the picture. [`BuiltIn::Convex`] and
+    /// [`BuiltIn::WeaklyConvex`] are run to their fixed point, to a [`tolerance`](Denoiser::tolerance) of 1e-4.
     fn from(model: BuiltIn) -> Self {
-        let tolerance = (model == BuiltIn::Convex).then_some(CONVEX_TOLERANCE);
+        let solved = matches!(model, BuiltIn::Convex | BuiltIn::WeaklyConvex);
+        let tolerance = solved.then_some(CONVEX_TOLERANCE);
         Self { tolerance, ..Method::BuiltIn(model).into() }
     }
 }
@@ -132,7 +133,8 @@ impl From<Model> for Denoiser {
 impl From<Arc<Model>> for Denoiser {
     /// The same, sharing the model.
     fn from(model: Arc<Model>) -> Self {
-        Method::Model(model).into()
+        let tolerance = model.network.redescends().then_some(CONVEX_TOLERANCE);
+        Self { tolerance, ..Method::Model(model).into() }
     }
 }
 

@@ -23,7 +23,8 @@ const EVERY: usize = 10;
 pub struct Proof {
     /// Iterations, of the part of the picture that took the most.
     pub iterations: usize,
-    /// The duality gap as a share of the objective, of the part where it is largest.
+    /// How much lower than it is the objective may be, as a share of it, of the part where that is most: the duality gap, or where the
+    /// regulariser is weakly convex what the gradient allows.
     pub gap: f64,
     /// Parts that the picture was solved in, channel by channel where the network is for grey pictures.
     pub parts: usize,

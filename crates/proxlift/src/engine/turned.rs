@@ -17,7 +17,11 @@ pub struct Turned(pub SharedEngine);
 
 impl Turned {
     /// The mean of what `denoise` makes of the network in every orientation.
-    fn average(network: &Network<f32>, output: &mut Field<f32>, denoise: impl Fn(&Network<f32>, &mut Field<f32>)) {
+    fn average(
+        network: &Network<f32>,
+        output: &mut Field<f32>,
+        denoise: impl Fn(&Network<f32>, &mut Field<f32>),
+    ) {
         let mut one = output.zeros_like();
         output.map(|_| 0.0);
         for symmetry in Symmetry::all() {

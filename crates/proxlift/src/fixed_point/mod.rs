@@ -14,6 +14,7 @@
 //! - [`FixedPointTrainer`](crate::training::FixedPointTrainer) trains it.
 
 mod conjugate;
+mod descend;
 mod mirrored;
 mod momentum;
 mod potential;

@@ -88,7 +88,7 @@ impl Quadratics {
 pub struct Potential {
     /// `g_j`.
     pub g: Quadratics,
-    /// `g_j*`.
+    /// `g_j*`; of no use where `g_j` is not convex.
     pub conjugate: Quadratics,
 }
 
@@ -105,10 +105,11 @@ impl Potential {
             corners.push(((t - u) / tau, u));
         }
         let p = slopes[pieces].to_double();
-        let exchanged: Vec<_> = corners.iter().map(|&(w, u)| (u, w)).collect();
-        Self {
-            g: Quadratics::new(&corners, tau * p / (1.0 - p)),
-            conjugate: Quadratics::new(&exchanged, tau.recip() * (1.0 - p) / p),
+        let g = Quadratics::new(&corners, tau * p / (1.0 - p));
+        if slopes.iter().any(|p| p.to_double() < 0.0) {
+            return Self { g, conjugate: Quadratics::default() };
         }
+        let exchanged: Vec<_> = corners.iter().map(|&(w, u)| (u, w)).collect();
+        Self { g, conjugate: Quadratics::new(&exchanged, tau.recip() * (1.0 - p) / p) }
     }
 }

@@ -10,11 +10,13 @@
 //! operator of `R`, and firmly non-expansive: `||x^ - y^||^2 <= <x^ - y^, z - w>` for the results of `z` and `w`. How near
 //! an iterate is to `x^` is proven by the [duality gap](crate::solver::DualForwardBackward).
 
+use super::descend::{descend, momentum};
 use super::{Acceleration, Conjugate, FixedPoint, Mirrored, Momentum};
 use crate::engine::Engine;
+use crate::field::Field;
 use crate::network::{Activation, Layer};
 use crate::operator::LinearOperator;
-use crate::real::{dot, sum2};
+use crate::real::{dot, norm_squared, sum2};
 use crate::solver::{DualInfo, DualStop, StopRule, Watch};
 use crate::{Error, Real, Result, memory};
 
@@ -28,6 +30,17 @@ pub struct Regulariser<'e, T: Real> {
     pub tau: T,
     /// The prox of `tau g*`.
     activation: Activation<T>,
+    /// The least and the largest curvature of `g`, times a bound of `||L||^2`: those of `R`, or beyond them.
+    curvature: (f64, f64),
+    /// The slope of `g`, where it is weakly convex.
+    influence: Option<Activation<T>>,
+}
+
+/// What a gradient is computed in.
+struct Room<T: Real> {
+    images: Field<T>,
+    w: Field<T>,
+    u: Field<T>,
 }
 
 impl<T: Real> FixedPoint<T> {
@@ -45,14 +58,27 @@ impl<T: Real> FixedPoint<T> {
         let operator = Mirrored::new(engine, self.theta.clone(), size)?;
         let norm = operator.norm()?;
         let tau = if norm > 0.0 { T::of(1.0 / (norm * norm)) } else { self.tau };
+        let of_slope = |p: T| {
+            let (p, square) = (p.to_double(), norm * norm);
+            if p == 0.0 { 0.0 } else { self.tau.to_double() * p / (1.0 - p) * square }
+        };
+        let curvature = (of_slope(s.flattest()), of_slope(s.steepest()));
+        if curvature.0 < 0.0 {
+            refuse!(curvature.0 <= -1.0 || !curvature.1.is_finite() =>
+                "the function is not weakly convex with a modulus below 1, but {:.3}, or it is not smooth", -curvature.0);
+            let conjugate = Conjugate::new(s.clone(), self.tau, operator.plane());
+            let influence = Some(s.influence(self.tau).into());
+            let activation = self.activation.clone();
+            return Ok(Regulariser { operator, conjugate, tau: self.tau, activation, curvature, influence });
+        }
         let s = s.with_step(tau / self.tau);
         let conjugate = Conjugate::new(s.clone(), tau, operator.plane());
-        Ok(Regulariser { operator, conjugate, tau, activation: s.into() })
+        Ok(Regulariser { operator, conjugate, tau, activation: s.into(), curvature, influence: None })
     }
 }
 
 impl<T: Real> Regulariser<'_, T> {
-    /// The steepest slope of `prox_{tau g*}`: below 1 where `R` is smooth.
+    /// The steepest slope of `prox_{tau g*}`: below 1 where a convex `R` is smooth.
     pub fn steepest(&self) -> T {
         self.activation.steepest()
     }
@@ -63,6 +89,77 @@ impl<T: Real> Regulariser<'_, T> {
             Some(s) => s.with_step(sigma / self.tau).into(),
             None => self.activation.clone(),
         }
+    }
+
+    /// The modulus of weak convexity, `rho`: `R(x) + rho/2 ||x||^2` is convex. 0 where `R` is.
+    pub fn weak_convexity(&self) -> f64 {
+        -self.curvature.0
+    }
+
+    /// A Lipschitz constant of the gradient of `R`; infinite where it has none.
+    pub fn smoothness(&self) -> f64 {
+        self.curvature.1
+    }
+
+    /// `R(x)`, and its gradient, where it is weakly convex; `None` for convex ones.
+    pub fn value_and_gradient(&self, x: &[T], gradient: &mut [T]) -> Option<f64> {
+        self.gradient_with(self.influence.as_ref()?, x, gradient, &mut self.room(), true)
+    }
+
+    fn room(&self) -> Room<T> {
+        Room { images: self.operator.images(), w: self.operator.features(), u: self.operator.features() }
+    }
+
+    /// The gradient, and where it is asked for the value.
+    fn gradient_with(
+        &self,
+        influence: &Activation<T>,
+        x: &[T],
+        gradient: &mut [T],
+        Room { images, w, u }: &mut Room<T>,
+        value: bool,
+    ) -> Option<f64> {
+        let (theta, engine) = self.operator.parts();
+        let layer = Layer { theta, synthesis: theta, tau: self.tau, activation: influence };
+        self.operator.unfold(x, images);
+        engine.analyse(theta, images, w);
+        self.operator.clear_around(w.data_mut());
+        engine.activate(layer, w, u);
+        engine.adjoint(theta, u, images);
+        self.operator.fold(images, gradient);
+        value.then(|| self.conjugate.sum_conjugate(w.data()))
+    }
+
+    /// `prox_R(z)` of a weakly convex function. With the modulus `1 - rho` of what is minimised,
+    /// `E(x) - min E <= ||grad E(x)||^2 / (2 (1 - rho))`, which is the gap here.
+    fn minimise(
+        &self,
+        influence: &Activation<T>,
+        z: &[T],
+        (tolerance, most, every, at_limit): (f64, usize, usize, DualStop),
+        watch: &mut Watch<'_>,
+    ) -> Result<(Vec<T>, DualInfo)> {
+        let (least, largest) = (1.0 + self.curvature.0, 1.0 + self.curvature.1);
+        let momentum = momentum(Acceleration::Nesterov, least, largest);
+        let (mut room, mut info) = (self.room(), None);
+        let x = descend(z.to_vec(), (T::of(largest.recip()), momentum), |iterations, x, gradient| {
+            if watch(iterations).is_break() {
+                return Err(Error::Cancelled);
+            }
+            let look = iterations % every == 0 || iterations >= most;
+            let penalty = self.gradient_with(influence, x, gradient, &mut room, look);
+            gradient.iter_mut().zip(x.iter().zip(z)).for_each(|(g, (&x, &z))| *g += x - z);
+            let Some(penalty) = penalty else { return Ok(false) };
+            let primal = 0.5 * sum2(x, z, |x, z| (x - z).to_double().powi(2)) + penalty;
+            let gap = norm_squared(gradient) / (2.0 * least);
+            refuse!(gap.is_nan() || primal.is_nan() =>
+                "the iterates were not finite after {iterations} iterations: is the input finite?");
+            let reached = gap <= tolerance * primal;
+            let stop = if reached { DualStop::GapReached } else { at_limit };
+            info = Some(DualInfo { iterations, primal, gap, stop });
+            Ok(reached || iterations >= most)
+        })?;
+        info.map(|info| (x, info)).ok_or_else(|| invalid!("nothing was iterated"))
     }
 
     /// `R(x)`.
@@ -83,6 +180,9 @@ impl<T: Real> Regulariser<'_, T> {
             }
             StopRule::Iterations(most) => (-1.0, most, most.max(1), DualStop::IterationsDone),
         };
+        if let Some(influence) = &self.influence {
+            return self.minimise(influence, z, (tolerance, most, every, at_limit), watch);
+        }
         let (theta, engine) = operator.parts();
         let layer = Layer { theta, synthesis: theta, tau: self.tau, activation: &self.activation };
         let (mut images, mut u, mut y, mut w) =

@@ -21,7 +21,7 @@ pub struct Solution<T: Real> {
     pub r: Field<T>,
     /// Layers that the slowest sample took.
     pub iterations: usize,
-    /// `||s(v) - u|| / ||s(v)||` of each sample at the last iterate.
+    /// `||s(v) - u|| / ||s(v)||` of each sample at the last iterate; where `s` falls somewhere, `||x^ - z + L* u|| / ||x^ - z||`.
     pub residuals: Vec<f64>,
     /// Samples that did not reach the tolerance.
     pub unsolved: usize,
@@ -64,7 +64,11 @@ impl<T: Real> FixedPoint<T> {
         }
         let one = |s: usize| {
             let from = start.map_or_else(|| like.clone(), |start| alone(start, s));
-            self.solve_one(engine, &alone(z, s), from, params)
+            if self.activation.flattest() < T::zero() {
+                self.minimise(engine, &alone(z, s), from, params)
+            } else {
+                self.solve_one(engine, &alone(z, s), from, params)
+            }
         };
         let found: Vec<Result<One<T>>> = (0..z.samples()).into_par_iter().map(one).collect();
         let found = found.into_iter().collect::<Result<Vec<_>>>()?;
@@ -125,12 +129,12 @@ impl<T: Real> FixedPoint<T> {
 }
 
 /// The fixed point of one sample.
-struct One<T: Real> {
-    u: Field<T>,
-    v: Field<T>,
-    r: Field<T>,
-    iterations: usize,
-    residual: f64,
+pub(super) struct One<T: Real> {
+    pub u: Field<T>,
+    pub v: Field<T>,
+    pub r: Field<T>,
+    pub iterations: usize,
+    pub residual: f64,
 }
 
 /// `||a - b|| / ||a||`, zero where both are.

@@ -26,11 +26,14 @@ pub enum BuiltIn {
     /// The proximity operator of a learned convex function, which is [solved for](crate::Denoiser::tolerance): what it does is
     /// proven. The prior of `restore` that has an optimum.
     Convex,
+    /// The same of a weakly convex function, with which what is minimised is still convex: better, and not non-expansive. For
+    /// grey pictures; in colour it is [`BuiltIn::Convex`].
+    WeaklyConvex,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Small, Self::Best, Self::Photo, Self::Convex];
+    pub const ALL: [Self; 5] = [Self::Small, Self::Best, Self::Photo, Self::Convex, Self::WeaklyConvex];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl BuiltIn {
             Self::Best => "best",
             Self::Photo => "photo",
             Self::Convex => "convex",
+            Self::WeaklyConvex => "weakly-convex",
         }
     }
 
@@ -59,7 +63,12 @@ impl BuiltIn {
             (Self::Best, Channels::Rgb) => include_bytes!("../../models/colour-best.safetensors"),
             (Self::Photo, Channels::Rgb) => include_bytes!("../../models/colour-photo.safetensors"),
             (Self::Convex, Channels::Grey) => include_bytes!("../../models/grey-convex.safetensors"),
-            (Self::Convex, Channels::Rgb) => include_bytes!("../../models/colour-convex.safetensors"),
+            (Self::Convex | Self::WeaklyConvex, Channels::Rgb) => {
+                include_bytes!("../../models/colour-convex.safetensors")
+            }
+            (Self::WeaklyConvex, Channels::Grey) => {
+                include_bytes!("../../models/grey-weakly-convex.safetensors")
+            }
         }
     }
 
@@ -73,14 +82,15 @@ impl BuiltIn {
             (Self::Best, Channels::Rgb) => "colour-best",
             (Self::Photo, Channels::Rgb) => "colour-photo",
             (Self::Convex, Channels::Grey) => "grey-convex",
-            (Self::Convex, Channels::Rgb) => "colour-convex",
+            (Self::Convex | Self::WeaklyConvex, Channels::Rgb) => "colour-convex",
+            (Self::WeaklyConvex, Channels::Grey) => "grey-weakly-convex",
         };
         crate::storage::provided(file)
     }
 
     /// The model for pictures with these channels, read when it is first asked for.
     pub fn model(self, channels: Channels) -> &'static Model {
-        static MODELS: [OnceLock<Model>; 8] = [const { OnceLock::new() }; 8];
+        static MODELS: [OnceLock<Model>; 10] = [const { OnceLock::new() }; 10];
         let model = &MODELS[2 * self as usize + usize::from(channels == Channels::Rgb)];
         model.get_or_init(|| {
             Model::from_bytes(self.bytes(channels)).expect("a test reads all built-in models")
@@ -94,7 +104,7 @@ impl Model {
     /// ```
     /// use proxlift::{image::Channels, model::Model};
     /// assert_eq!(Model::open("best", Channels::Rgb)?.network.architecture().channels, 3);
-    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best, photo and convex"));
+    /// assert!(Model::open("huge", Channels::Rgb).unwrap_err().to_string().contains("small, best, photo, convex and weakly-convex"));
     /// # Ok::<(), proxlift::Error>(())
     /// ```
     pub fn open(name: &str, channels: Channels) -> Result<Self> {
@@ -102,7 +112,7 @@ impl Model {
             return Ok(built_in.model(channels).clone());
         }
         if !Path::new(name).exists() {
-            let names = BuiltIn::ALL.map(BuiltIn::name).join(", ").replace(", convex", " and convex");
+            let names = BuiltIn::ALL.map(BuiltIn::name).join(", ").replace(", weakly", " and weakly");
             let reason = format!(
                 "there is no such file, and no built-in model of that name; the built-in ones are {names}"
             );

@@ -87,7 +87,12 @@ impl<T: Real> Activation<T> {
 
     /// A Lipschitz constant.
     pub fn steepest(&self) -> T {
-        self.piecewise().map_or(T::one(), PiecewiseLinear::steepest)
+        self.piecewise().map_or(T::one(), |functions| functions.steepest().max(-functions.flattest()))
+    }
+
+    /// Its least slope, at most 0: below it, it is no prox.
+    pub fn flattest(&self) -> T {
+        self.piecewise().map_or(T::zero(), PiecewiseLinear::flattest)
     }
 
     /// Replaces `s` by `factor s(. / factor)`: the activation of images whose contrast is so many times higher.
@@ -97,7 +102,11 @@ impl<T: Real> Activation<T> {
 
     /// Checks that it is an activation for so many features.
     pub fn validate(&self, features: usize) -> Result<()> {
-        self.prox().validate()?;
+        match self {
+            // Which of them may fall, the network knows.
+            Self::PiecewiseLinear(functions) => functions.check(),
+            _ => self.prox().validate(),
+        }?;
         let planes = self.prox().planes().unwrap_or(features);
         refuse!(planes != features => "{planes} thresholds given, but {features} features");
         Ok(())

@@ -116,6 +116,8 @@ impl<T: Real> Network<T> {
         refuse!(self.activation.len() != self.tau.len() =>
             "{} activations given, but {} layers", self.activation.len(), self.tau.len());
         self.activation.iter().try_for_each(|activation| activation.validate(architecture.features))?;
+        refuse!(self.redescends() && !self.has_limit() =>
+            "a slope of an activation is negative, which only networks whose layers are all the same may have");
         let mut pieces = self.activation.iter().filter_map(|s| Some(s.piecewise()?.pieces()));
         let first = pieces.next();
         refuse!(!pieces.all(|pieces| Some(pieces) == first) =>
@@ -191,6 +193,18 @@ impl<T: Real> Network<T> {
     /// Whether all layers have the same operator, and its adjoint as synthesis.
     pub fn has_one_operator(&self) -> bool {
         self.synthesis.is_empty() && self.theta.iter().all(|theta| *theta == self.theta[0])
+    }
+
+    /// Whether an activation falls somewhere: then the network is only defined at its fixed point.
+    pub fn redescends(&self) -> bool {
+        self.activation.iter().any(|activation| activation.flattest() < T::zero())
+    }
+
+    /// Whether its layers have a limit: all are the same, and those of dual forward-backward, plain or inertial.
+    fn has_limit(&self) -> bool {
+        matches!(self.unrolling, Unrolling::DualForwardBackward | Unrolling::Inertial)
+            && !self.bounded
+            && self.is_tied()
     }
 
     /// The numbers that training moves: the weights of all filters, and the knots and slopes of learned activations.

@@ -104,7 +104,7 @@ impl Network<f32> {
                     let pieces = values.as_ref().map_or(0, |(_, values)| values.len() / features);
                     let knots = needed(values, &knots, &[features, pieces])?;
                     let slopes = needed(take(&slopes)?, &slopes, &[features, pieces + 1])?;
-                    PiecewiseLinear::new(pieces, knots, slopes).map(Activation::from)
+                    PiecewiseLinear::redescending(pieces, knots, slopes).map(Activation::from)
                 });
                 let activation = activation.collect::<Result<Vec<_>>>()?;
                 Self::with_activations(theta, tau, activation)?

@@ -27,6 +27,15 @@ impl<T: Real> PiecewiseLinear<T> {
     /// Knots for `pieces` each feature, and one slope more.
     /// Fails when the numbers do not fit each other, a knot is below the last or below zero, or a slope is negative.
     pub fn new(pieces: usize, knots: Vec<T>, slopes: Vec<T>) -> Result<Self> {
+        let activation = Self::redescending(pieces, knots, slopes)?;
+        activation.validate()?;
+        Ok(activation)
+    }
+
+    /// The same with slopes that may be negative: no prox, but with slopes below 1 still one of the weakly convex functions of
+    /// [`fixed_point`](crate::fixed_point).
+    /// Fails when the numbers do not fit each other, or a knot is below the last or below zero.
+    pub fn redescending(pieces: usize, knots: Vec<T>, slopes: Vec<T>) -> Result<Self> {
         let activation = Self { pieces, knots, slopes };
         activation.check()?;
         Ok(activation)
@@ -53,7 +62,8 @@ impl<T: Real> PiecewiseLinear<T> {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether its numbers fit each other, with slopes of either sign.
+    pub(crate) fn check(&self) -> Result<()> {
         let (m, features) = (self.pieces, self.features());
         refuse!(m == 0 || m > self.knots.len() || self.knots.len() != m * features || self.slopes.len() != (m + 1) * features =>
             "the knots and slopes of an activation do not fit each other");
@@ -61,8 +71,8 @@ impl<T: Real> PiecewiseLinear<T> {
             "a threshold lambda is negative or not a number");
         refuse!(self.knots.chunks_exact(m).any(|knots| !knots.is_sorted()) =>
             "the knots of an activation are not in order");
-        refuse!(self.slopes.iter().any(|p| !(p.is_finite() && *p >= T::zero())) =>
-            "a slope of an activation is negative or not a number");
+        refuse!(self.slopes.iter().any(|p| !p.is_finite()) =>
+            "a slope of an activation is not a number");
         Ok(())
     }
 
@@ -101,8 +111,18 @@ impl<T: Real> PiecewiseLinear<T> {
         self.slopes.iter().fold(T::zero(), |most, &p| most.max(p))
     }
 
+    /// The least slope, at most 0: below it, functions fall somewhere and are no proxes.
+    pub fn flattest(&self) -> T {
+        self.slopes.iter().fold(T::zero(), |least, &p| least.min(p))
+    }
+
     /// Puts the knots in order and the slopes between 0 and 1, so that every activation is a prox.
     pub fn project(&mut self) {
+        self.project_above(T::zero());
+    }
+
+    /// Puts the knots in order and the slopes between `least` and 1.
+    pub fn project_above(&mut self, least_slope: T) {
         for knots in self.knots.chunks_exact_mut(self.pieces) {
             let mut least = T::zero();
             for knot in knots {
@@ -110,7 +130,7 @@ impl<T: Real> PiecewiseLinear<T> {
                 least = *knot;
             }
         }
-        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(T::zero()).min(T::one()));
+        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(least_slope).min(T::one()));
     }
 
     /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.
@@ -150,6 +170,18 @@ impl<T: Real> PiecewiseLinear<T> {
             pieces: self.pieces,
             knots: (0..self.knots.len()).map(at).collect(),
             slopes: self.slopes.iter().map(steeper).collect(),
+        }
+    }
+
+    /// The slope of `g` as a function of its argument, where this is `prox_{tau g*}` and has slopes below 1: `u = s(t)` is the slope at
+    /// `(t - u) / tau`. Where `s` falls, so does it, by less than `tau`.
+    #[must_use]
+    pub fn influence(&self, tau: T) -> Self {
+        let at = |i: usize| (self.knots[i] - self.at(i / self.pieces, self.knots[i])) / tau;
+        Self {
+            pieces: self.pieces,
+            knots: (0..self.knots.len()).map(at).collect(),
+            slopes: self.slopes.iter().map(|&p| tau * p / (T::one() - p)).collect(),
         }
     }
 
@@ -275,7 +307,9 @@ impl<T: Real> PiecewiseLinear<T> {
 
 impl<T: Real> Prox<T> for PiecewiseLinear<T> {
     fn validate(&self) -> Result<()> {
-        self.check()
+        self.check()?;
+        refuse!(self.flattest() < T::zero() => "a slope of an activation is negative");
+        Ok(())
     }
 
     fn planes(&self) -> Option<usize> {

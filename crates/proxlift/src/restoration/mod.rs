@@ -26,6 +26,7 @@ mod parts;
 mod plug_and_play;
 mod start;
 mod variational;
+mod weakly_convex;
 
 pub use data::Likelihood;
 pub use degradation::{Border, Degradation};
@@ -55,7 +56,10 @@ pub enum Prior {
     TotalVariation,
     /// A learned convex function, by the network whose layers, all the same, are its proximity operator in the limit
     /// ([`FixedPoint`](crate::fixed_point::FixedPoint)): a convex problem too. The built-in one, unless a model is given.
+    /// With one that is weakly convex instead, the objective is lowered to where it is stationary.
     Convex(Option<Arc<Model>>),
+    /// The built-in weakly convex function, which is that of [`Prior::Convex`] in colour.
+    WeaklyConvex,
 }
 
 impl From<Denoiser> for Prior {
@@ -72,6 +76,9 @@ const BYTES: u64 = 96;
 
 /// What a restoration takes at once, beside the pictures.
 const MEMORY: u64 = 1 << 30;
+
+/// What an iteration may still move a picture by, as a share of its norm and of the tolerance, where the objective is not convex.
+const STATIONARY: f64 = 0.2;
 
 /// Fields of dual variables that the solution of a convex problem takes.
 const DUAL_FIELDS: u64 = 8;
@@ -271,15 +278,18 @@ impl Restorer {
         let dual = match &self.prior {
             Prior::Denoiser(_) => 0,
             Prior::TotalVariation => 2 * channels,
-            Prior::Convex(_) => self.convex(seen.kind()).network.architecture().features as u64,
+            Prior::Convex(_) | Prior::WeaklyConvex => {
+                self.convex(seen.kind()).network.architecture().features as u64
+            }
         };
         BYTES * channels + DUAL_FIELDS * size_of::<f32>() as u64 * dual
     }
 
-    /// The model of a learned convex function, for pictures with these channels.
+    /// The model of a learned function, for pictures with these channels.
     fn convex(&self, channels: Channels) -> &Model {
         match &self.prior {
             Prior::Convex(Some(model)) => model,
+            Prior::WeaklyConvex => BuiltIn::WeaklyConvex.model(channels),
             _ => BuiltIn::Convex.model(channels),
         }
     }
@@ -321,12 +331,31 @@ impl Restorer {
                 }
                 contracts
             }
-            Prior::TotalVariation | Prior::Convex(_) => {
+            Prior::Convex(_) | Prior::WeaklyConvex if self.convex(seen.kind()).network.redescends() => {
+                refuse!(matches!(data, DataTerm::Poisson(_)) =>
+                    "counts need a convex prior: this one is weakly convex");
+                let engine = engine::standard();
+                let weight = self.weight.map_or_else(|| self.usual_weight(sigma), Ok)?;
+                let limit = variational::adapted(self.convex(seen.kind()), &forward, self.strength * sigma)?;
+                let limit = limit.weighted(weight as f32)?;
+                let regulariser = limit.regulariser(&*engine, forward.scene)?;
+                let mut watch = |at: &Reached| {
+                    residuals.push(at.residual);
+                    let (done, of) = (at.iterations, self.until.most);
+                    progress(&Step { done, of, residual: at.residual, objective: None })
+                };
+                let until = Until { tolerance: STATIONARY * self.until.tolerance, ..self.until };
+                let reached =
+                    weakly_convex::minimise(&regulariser, (&data, sigma), &mut x, &until, &mut watch)?;
+                solved = Some(reached);
+                reached.residual <= until.tolerance
+            }
+            Prior::TotalVariation | Prior::Convex(_) | Prior::WeaklyConvex => {
                 let engine = engine::standard();
                 let weight = self.weight.map_or_else(|| self.usual_weight(sigma), Ok)?;
                 let scaled = (self.strength * sigma, weight);
                 let penalty = match &self.prior {
-                    Prior::Convex(_) => {
+                    Prior::Convex(_) | Prior::WeaklyConvex => {
                         Penalty::learned(&*engine, self.convex(seen.kind()), &forward, scaled)?
                     }
                     _ => Penalty::variation(&forward, scaled)?,
@@ -349,7 +378,8 @@ impl Restorer {
         };
         let misfit = data.value(&x);
         let iterations = solved.map_or(residuals.len(), |at| at.iterations);
-        let (objective, gap) = (solved.map(|at| at.objective), solved.map(|at| at.gap));
+        let (objective, gap) =
+            (solved.map(|at| at.objective), solved.map(|at| at.gap).filter(|gap| gap.is_finite()));
         Ok(Restored {
             image: forward.picture(x)?,
             sigma,
@@ -421,7 +451,8 @@ fn contracts(residuals: &[f64]) -> bool {
 impl std::str::FromStr for Prior {
     type Err = Error;
 
-    /// `tv`; `convex`, or `convex:FILE` for the model of another convex function; or a denoiser by the name or file of its model.
+    /// `tv`; `convex` or `weakly-convex`, or `convex:FILE` for the model of another such function; or a denoiser by the name or file
+    /// of its model.
     fn from_str(name: &str) -> Result<Self> {
         match name.split_once(':') {
             Some(("convex", file)) => {
@@ -430,6 +461,7 @@ impl std::str::FromStr for Prior {
                 Ok(Self::Convex(Some(model.into())))
             }
             _ if name == "tv" => Ok(Self::TotalVariation),
+            _ if name == "weakly-convex" => Ok(Self::WeaklyConvex),
             _ if name == "convex" => Ok(Self::Convex(None)),
             _ => Ok(Denoiser::open(name)?.into()),
         }

@@ -47,7 +47,7 @@ pub(super) enum Penalty<'e> {
     /// Total variation, over all channels jointly.
     Variation { operator: FiniteDifferences, h: GroupL2<f32>, balance: f64 },
     /// What a network at its fixed point is the proximity operator of, and `sigma_dual / tau`.
-    Learned { regulariser: Regulariser<'e, f32>, balance: f64 },
+    Learned { regulariser: Box<Regulariser<'e, f32>>, balance: f64 },
 }
 
 impl<'e> Penalty<'e> {
@@ -69,19 +69,25 @@ impl<'e> Penalty<'e> {
         forward: &Forward,
         (sigma, weight): (f64, f64),
     ) -> Result<Self> {
-        let colours = model.network.architecture().colours();
-        refuse!(colours != forward.channels =>
-            "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));
-        let mut network = model.network.clone();
-        let trained = if model.sigma > 0.0 { model.sigma } else { sigma };
-        network.scale_thresholds((sigma / trained) as f32);
-        let limit = FixedPoint::of(&network)?.weighted(weight as f32)?;
+        let limit = adapted(model, forward, sigma)?.weighted(weight as f32)?;
         let regulariser = limit.regulariser(engine, forward.scene)?;
         // Dual variables change by about what the prior takes away from noise.
         let norm = f64::from(regulariser.tau).powf(-0.5);
         let balance = balanced(forward, weight * sigma / norm, norm);
-        Ok(Self::Learned { regulariser, balance })
+        Ok(Self::Learned { regulariser: Box::new(regulariser), balance })
     }
+}
+
+/// The limit of a network, its thresholds for this noise level.
+/// Fails when it is for other channels.
+pub(super) fn adapted(model: &Model, forward: &Forward, sigma: f64) -> Result<FixedPoint<f32>> {
+    let colours = model.network.architecture().colours();
+    refuse!(colours != forward.channels =>
+        "the prior was trained on {}, but the picture is in {}", of(colours), of(forward.channels));
+    let mut network = model.network.clone();
+    let trained = if model.sigma > 0.0 { model.sigma } else { sigma };
+    network.scale_thresholds((sigma / trained) as f32);
+    FixedPoint::of(&network)
 }
 
 fn of(channels: usize) -> &'static str {

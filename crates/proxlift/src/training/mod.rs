@@ -25,9 +25,7 @@ pub use checkpoint::Checkpoint;
 pub use constraint::Constraint;
 pub use descent::{GradientDescent, Mu, Rule};
 pub use driver::{ENERGY_ROUNDING, EpochRecord, Go, Notes, Observer, Plan, Progress, train};
-pub use fixed_point::{
-    FixedPointGradients, FixedPointOptions, FixedPointRule, FixedPointTrainer,
-};
+pub use fixed_point::{FixedPointGradients, FixedPointOptions, FixedPointRule, FixedPointTrainer};
 pub use lbfb::LbFb;
 pub use lifted::{Energy, Lifted, Machine};
 pub use material::{Material, Source};

@@ -191,7 +191,8 @@ fn turned_filters_are_the_picture_turned_there_and_back_and_the_turned_engine_is
         let engine = Turned(std::sync::Arc::new(Cpu::new()));
         for symmetry in Symmetry::all() {
             let there = symmetry.image(&turned);
-            let off = max_relative_difference(there.data(), of(&engine, &net, &symmetry.image(&picture)).data());
+            let off =
+                max_relative_difference(there.data(), of(&engine, &net, &symmetry.image(&picture)).data());
             assert!(off < 1e-5, "{architecture:?} {symmetry:?}: {off:e}");
         }
     }

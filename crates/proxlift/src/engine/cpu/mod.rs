@@ -327,7 +327,16 @@ impl Engine<f32> for Cpu {
                 self.shelf.with_scratch(&stencil, true, |scratch| {
                     scratch.sums.resize(sums, 0.0);
                     let images = (z.sample(s), x.sample(s));
-                    *loss = sample::train(units, &stencil, network, packed, (rule, of), images, scratch, gradient);
+                    *loss = sample::train(
+                        units,
+                        &stencil,
+                        network,
+                        packed,
+                        (rule, of),
+                        images,
+                        scratch,
+                        gradient,
+                    );
                 });
             });
             sum.clear();

@@ -8,9 +8,9 @@ use super::learned::{Backward, Forward};
 use super::stencil::{Features, Packed, Stencil};
 use super::unit::Unit;
 use super::{activation_sums::ActivationSums, image_step::ImageStep, scratch::Scratch};
-use crate::network::{Memory, Network};
 use crate::engine::{ReverseRule, SampleLoss, pass::weigh};
 use crate::field::Aligned;
+use crate::network::{Memory, Network};
 use fearless_simd::Level;
 
 /// Forward, reverse sweep and weight gradients of one sample, those of the activations after those of the filters if

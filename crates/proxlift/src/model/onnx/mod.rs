@@ -52,6 +52,8 @@ impl Model {
     /// ```
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
         self.network.validate()?;
+        refuse!(self.network.redescends() =>
+            "this network is run to its fixed point, until it is near enough, which an ONNX file does not do");
         check_sigma(self.sigma)?;
         let sigma = self.sigma as f32;
         refuse!(self.sigma > 0.0 && !sigma.is_normal() =>

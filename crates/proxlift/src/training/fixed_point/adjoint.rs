@@ -16,6 +16,15 @@
 //!
 //! a sum of two parts that are not negative; what they find gives `d`, and then `w = g + M d`.
 //!
+//! **Where all slopes are below 1**, the potential is smooth: with its curvature `C = tau D / (1 - D)` at the solution, the same is a system
+//! of the size of the picture, for the error `e` of the output,
+//!
+//! ```text
+//! (I + L* C L) q = e,      w = -(1 + C / tau) L q,      d = -C / tau L q
+//! ```
+//!
+//! which is positive definite also where `s` falls, `D < 0`, and the function is weakly convex.
+//!
 //! **Where 1 is an eigenvalue of `M D`**, `A` vanishes on some `p` in the range of `D`: both parts do, so that `D p = p` and
 //! `L* p = 0`. These are the directions in which `u*` is not unique. But `g = -L e` is orthogonal to them, so the system can be
 //! solved, conjugate gradients from zero stay orthogonal to them, and what they find is the solution of least norm. Any other
@@ -33,6 +42,44 @@ pub(super) struct Adjoint<T: Real> {
     pub w: Field<T>,
     /// Iterations that it took.
     pub iterations: usize,
+}
+
+/// Solves it for one sample by a system of the size of the picture: to `tolerance` of the norm of `e`, or in `most` iterations.
+pub(super) fn solve_smooth<T: Real>(
+    engine: &dyn Engine<T>,
+    layer: Layer<'_, T>,
+    v: &Field<T>,
+    e: &Field<T>,
+    (tolerance, most): (f64, usize),
+) -> Adjoint<T> {
+    let (mut features, mut curvature) = (v.zeros_like(), v.zeros_like());
+    features.map(|_| T::one());
+    engine.slope(layer, v, &features, &mut curvature);
+    curvature.map(|d| d / (T::one() - d));
+    let (mut q, mut residual, mut p, mut ap) = (e.zeros_like(), e.clone(), e.clone(), e.zeros_like());
+    let mut rho = norm_squared(residual.data());
+    let enough = tolerance * tolerance * rho;
+    let mut iterations = 0;
+    while iterations < most && rho > enough {
+        engine.analyse(layer.theta, &p, &mut features);
+        features.zip(&curvature, |f, c| layer.tau * c * f);
+        engine.adjoint(layer.theta, &features, &mut ap);
+        ap.zip(&p, |ap, p| ap + p);
+        let length = T::of(rho / sum2(p.data(), ap.data(), |p, ap| (p * ap).to_double()));
+        q.zip(&p, |q, p| q + length * p);
+        residual.zip(&ap, |r, ap| r - length * ap);
+        let now = norm_squared(residual.data());
+        let keep = T::of(now / rho);
+        p.zip(&residual, |p, r| r + keep * p);
+        rho = now;
+        iterations += 1;
+    }
+    engine.analyse(layer.theta, &q, &mut features);
+    let mut w = features.clone();
+    w.zip(&curvature, |lq, c| -(T::one() + c) * lq);
+    let mut d = features;
+    d.zip(&curvature, |lq, c| -c * lq);
+    Adjoint { d, w, iterations }
 }
 
 /// Solves `w = g + M D w` for one sample, to `tolerance` of the norm of `D g`, or in `most` iterations.

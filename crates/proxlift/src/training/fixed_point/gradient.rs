@@ -152,13 +152,19 @@ impl<T: Real> FixedPoint<T> {
         };
         match rule {
             FixedPointRule::Implicit => {
+                let smooth = functions.is_some_and(|functions| functions.steepest() < T::one());
                 let mut g = at.u.zeros_like();
-                engine.analyse(layer.theta, e, &mut g);
-                g.map(|g| -g);
+                if !smooth {
+                    engine.analyse(layer.theta, e, &mut g);
+                    g.map(|g| -g);
+                }
                 let limits = (params.adjoint_tolerance, params.adjoint_most);
                 let one = |s: usize| {
-                    let (v, g, image) = (alone(&at.v, s), alone(&g, s), alone(e, s));
-                    adjoint::solve(engine, layer, &v, (&g, &image), limits)
+                    let (v, image) = (alone(&at.v, s), alone(e, s));
+                    if smooth {
+                        return adjoint::solve_smooth(engine, layer, &v, &image, limits);
+                    }
+                    adjoint::solve(engine, layer, &v, (&alone(&g, s), &image), limits)
                 };
                 let found: Vec<_> = (0..e.samples()).into_par_iter().map(one).collect();
                 let activation = functions.map(|functions| {

@@ -19,7 +19,7 @@ const INERTIAL_STEP: f32 = 0.98;
 /// The steepest slope of activations, `p`. Potentials are then smooth, on a scale far below that of noise, and fixed points are
 /// reached at a known rate ([`Momentum`](crate::fixed_point::Momentum)). But of noise whose frequency `L* L` scales by `s ||L||^2` no
 /// more than the share `p s / (1 - p + p s)` is removed: with 0.95, a third of that with `s = 0.1` stays.
-const STEEPEST: f32 = 0.99;
+const STEEPEST: f32 = 0.995;
 
 /// What knots do not fall below: their logarithms are learned.
 const LEAST_KNOT: f32 = 1e-7;
@@ -39,6 +39,8 @@ pub struct FixedPointOptions {
     pub warm: bool,
     /// Filters that do not see a constant.
     pub zero_mean: bool,
+    /// The modulus of weak convexity that the function may have, `rho`: 0 keeps it convex, and below 1 what is minimised is.
+    pub weak: f64,
 }
 
 impl FixedPointOptions {
@@ -46,10 +48,17 @@ impl FixedPointOptions {
     pub fn validate(&self, network: &Network<f32>) -> Result<()> {
         FixedPoint::of(network)?;
         self.params.validate()?;
+        refuse!(!(self.weak.is_finite() && (0.0..1.0).contains(&self.weak)) =>
+            "the modulus of weak convexity is {}, but it must be at least 0 and below 1", self.weak);
         self.descent.check()?;
         refuse!(self.descent.metric == Metric::GaussNewton =>
             "the Gauss-Newton metric is not written for fixed points: choose another one");
         self.rule.validate()
+    }
+
+    /// The least slope that activations may have: `-rho / (1 - rho)`, so that `g` has at least the curvature `-rho tau`.
+    fn flattest(&self) -> f32 {
+        (-self.weak / (1.0 - self.weak)) as f32
     }
 }
 
@@ -159,7 +168,8 @@ impl Trainer for FixedPointTrainer {
             FixedPointRule::Lifted { mu } => format!("lifted Bregman, mu {mu}"),
             FixedPointRule::Centred { mu } => format!("lifted Bregman from both sides, mu {mu}"),
         };
-        format!("{rule} at the fixed point, {}", self.options.descent)
+        let weak = if self.options.weak > 0.0 { " of a weakly convex function" } else { "" };
+        format!("{rule} at the fixed point{weak}, {}", self.options.descent)
     }
 
     fn step(
@@ -210,12 +220,12 @@ impl Trainer for FixedPointTrainer {
         self.moments.descend(blocks, along, scale, rate as f32, (momentum, squares));
         theta[1].weights_mut().iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
         if let (Some(s), [_, logarithms, moved]) = (learned, &parameters[..]) {
-            let widths = widths(s);
+            let (widths, flattest) = (widths(s), self.options.flattest());
             let [knots, slopes] = s.parts_mut();
             slopes
                 .iter_mut()
                 .zip(moved.iter().zip(widths))
-                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST));
+                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST).max(flattest));
             knots.iter_mut().zip(logarithms).for_each(|(knot, log)| *knot = log.exp());
         }
         if self.options.zero_mean {
@@ -231,7 +241,7 @@ impl Trainer for FixedPointTrainer {
         let longer = self.single.tau[0] / before;
         for activation in self.single.learned_mut() {
             *activation = activation.with_step(longer);
-            activation.project();
+            activation.project_above(self.options.flattest());
             activation.flatten(STEEPEST);
             activation.bound();
         }

@@ -113,7 +113,7 @@ impl Config {
         });
         let constraint = Constraint {
             zero_mean: all.filter_constraint == Some(FilterConstraint::ZeroMean),
-            tied: all.tied == Some(true) || all.convex == Some(true),
+            tied: all.tied == Some(true) || all.at_fixed_point(),
             stable,
         };
         let first_rate = match (rate, &grid) {

@@ -3,8 +3,8 @@
 use super::{Algorithm, Secant, Settings};
 use crate::fixed_point::{Acceleration, FixedPointParams};
 use crate::training::{
-    Constraint, Descent, FixedPointOptions, FixedPointRule, FixedPointTrainer,
-    GradientDescent, LbFb, Mu, Options, Rate, Rule, Trainer,
+    Constraint, Descent, FixedPointOptions, FixedPointRule, FixedPointTrainer, GradientDescent, LbFb, Mu,
+    Options, Rate, Rule, Trainer,
 };
 use crate::{Result, engine::SampleLoss, network::Network};
 
@@ -29,6 +29,9 @@ const NEAR: FixedPointParams = FixedPointParams {
     adjoint_tolerance: 3e-2,
     adjoint_most: 40,
 };
+
+/// What is left of the gradient of a weakly convex problem, as a share of what was removed.
+const NEAR_DESCENT: f64 = 1e-2;
 
 impl Method {
     /// The method of all settings, for filters held to a constraint; without a rate it backtracks.
@@ -58,7 +61,7 @@ impl Method {
             beta2: all.beta2.unwrap_or(BETA2) as f32,
             rate: Rate { start, schedule: all.schedule.unwrap_or_default() },
         };
-        if all.convex != Some(true) {
+        if !all.at_fixed_point() {
             return Self::Descent(rule, all.loss.unwrap_or_default(), descent);
         }
         let rule = match rule {
@@ -67,8 +70,9 @@ impl Method {
             Rule::Centred(mu) => FixedPointRule::Centred { mu: mu.start },
         };
         let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
-        let loss = all.loss.unwrap_or(SampleLoss::Norm);
-        Self::FixedPoint(FixedPointOptions { rule, loss, descent, params: NEAR, warm, zero_mean })
+        let (loss, weak) = (all.loss.unwrap_or(SampleLoss::Norm), all.weakly_convex.unwrap_or(0.0));
+        let params = if weak > 0.0 { FixedPointParams { tolerance: NEAR_DESCENT, ..NEAR } } else { NEAR };
+        Self::FixedPoint(FixedPointOptions { rule, loss, descent, params, warm, zero_mean, weak })
     }
 
     pub(super) fn validate(&self, network: &Network<f32>) -> Result<()> {

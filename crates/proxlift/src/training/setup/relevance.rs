@@ -14,7 +14,7 @@ pub(super) fn adapted(mut preset: Settings, given: &Settings, stable: Option<&St
     if given.u == Some(Auxiliary::Persistent) {
         (preset.fresh_noise, preset.fresh_places) = (Some(false), Some(false));
     }
-    if given.convex == Some(true) {
+    if given.at_fixed_point() {
         preset = Settings { unrolling: Some(Unrolling::Inertial), batch: Some(8), ..preset };
         if matches!(preset.rate, Some(StepRule::Rate(_))) {
             // Of a step that is a share of what is moved.
@@ -65,7 +65,7 @@ pub(super) fn without_useless(mut all: Settings) -> Settings {
     }
     // What a training does by default is not told, so that older ones keep their fingerprint.
     all.secant = all.secant.filter(|secant| *secant == Secant::Centred);
-    let usual = if all.convex == Some(true) { SampleLoss::Norm } else { SampleLoss::Squared };
+    let usual = if all.at_fixed_point() { SampleLoss::Norm } else { SampleLoss::Squared };
     all.loss = all.loss.filter(|loss| *loss != usual);
     if all.rate == Some(StepRule::Backtracking) {
         (all.schedule, all.momentum, all.beta2) = (None, None, None);
@@ -95,9 +95,11 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     refuse!(!lifted && backtracks => "backtracking is for --trainer lb: give a number as --rate");
     refuse!(given.beta2.is_some() && !has_squares(all) =>
         "--beta2 is for the diagonal and Kronecker metrics: leave it out");
-    let (tied, convex) = (all.tied == Some(true), all.convex == Some(true));
+    let (tied, convex) = (all.tied == Some(true), all.at_fixed_point());
     refuse!((tied || convex) && all.own_synthesis == Some(true) =>
         "--own-synthesis is for layers that are not tied: leave it, or --tied and --convex, out");
+    refuse!(all.convex == Some(true) && all.weakly_convex.is_some() =>
+        "a function is trained to be convex or weakly convex: leave --convex or --weakly-convex out");
     refuse!(convex && backtracks => "--convex takes steps with a --rate, not by backtracking: give a number");
     refuse!(convex && all.step_scale.is_some_and(|scale| scale != 1.0) =>
         "--convex needs steps that converge: leave --step-scale out");
@@ -116,7 +118,7 @@ pub(super) fn check_stable(all: &Settings, stable: &Stability) -> Result<()> {
         "--lipschitz unrolls {unrolling}: leave --unrolling, or a model that is unrolled from something else, out");
     refuse!(all.step_scale.is_some_and(|scale| (scale / step_scale - 1.0).abs() > 1e-6) =>
         "--lipschitz has steps of its own: leave --step-scale out");
-    refuse!(all.convex == Some(true) =>
+    refuse!(all.at_fixed_point() =>
         "--convex trains the limit of infinitely many layers, which has the Lipschitz constant 1 by itself: leave it or \
          --lipschitz out");
     let without = [

@@ -211,6 +211,9 @@ settings! {
         /// Learn a convex regulariser: layers are tied, and trained at the fixed point of infinitely many of them, where the
         /// network is the proximity operator of a convex function. --depth is the number of layers of the file.
         convex: bool,
+        /// Learn a weakly convex regulariser, as --convex does a convex one: it may be as concave as -X/2 ||x||^2, with X below 1, so
+        /// that what is minimised to remove noise stays convex.
+        weakly_convex: f64 = "X",
         /// Train for a Lipschitz constant of at most X, at least 1, that `proxlift inspect` proves from the file: for 1, a network
         /// that enlarges no difference between two pictures. Layers share one operator.
         lipschitz: f64 = "X",
@@ -295,6 +298,11 @@ impl Settings {
             map.entry("preset").or_insert_with(|| preset.to_string().into());
         }
         serde_json::from_value(Value::Object(map)).map_err(|e| Error::invalid(e.to_string()))
+    }
+
+    /// Whether what is trained is the limit of infinitely many layers.
+    pub(super) fn at_fixed_point(&self) -> bool {
+        self.convex == Some(true) || self.weakly_convex.is_some()
     }
 
     /// Whether every visit to a patch sees the same pixels and the same noise.

@@ -110,6 +110,7 @@ impl Training {
             params: PARAMS,
             warm: true,
             zero_mean: true,
+            weak: 0.0,
         };
         let mut trainer = FixedPointTrainer::new(&network, options, self.samples, self.seed)?;
         let (batches, loss) = self.train(&mut network, &mut trainer)?;
