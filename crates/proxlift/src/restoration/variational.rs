@@ -47,7 +47,7 @@ pub(super) enum Penalty<'e> {
     /// Total variation, over all channels jointly.
     Variation { operator: FiniteDifferences, h: GroupL2<f32>, balance: f64 },
     /// What a network at its fixed point is the proximity operator of, and `sigma_dual / tau`.
-    Learned { regulariser: Regulariser<'e, f32>, balance: f64 },
+    Learned { regulariser: Box<Regulariser<'e, f32>>, balance: f64 },
 }
 
 impl<'e> Penalty<'e> {
@@ -80,7 +80,7 @@ impl<'e> Penalty<'e> {
         // Dual variables change by about what the prior takes away from noise.
         let norm = f64::from(regulariser.tau).powf(-0.5);
         let balance = balanced(forward, weight * sigma / norm, norm);
-        Ok(Self::Learned { regulariser, balance })
+        Ok(Self::Learned { regulariser: Box::new(regulariser), balance })
     }
 }
 
@@ -148,6 +148,7 @@ pub(super) fn minimise(
             let (operator, h): (Box<dyn LinearOperator<f32>>, Box<dyn Prox<f32>>) = match penalty {
                 Penalty::Variation { operator, h, .. } => (Box::new(operator), Box::new(h)),
                 Penalty::Learned { regulariser, .. } => {
+                    let regulariser = *regulariser;
                     (Box::new(regulariser.operator), Box::new(Conjugated(regulariser.conjugate)))
                 }
             };
