@@ -154,6 +154,7 @@ pub(super) fn minimise(
             let (operator, h): (Box<dyn LinearOperator<f32>>, Box<dyn Prox<f32>>) = match penalty {
                 Penalty::Variation { operator, h, .. } => (Box::new(operator), Box::new(h)),
                 Penalty::Learned { regulariser, .. } => {
+                    let regulariser = *regulariser;
                     (Box::new(regulariser.operator), Box::new(Conjugated(regulariser.conjugate)))
                 }
             };
