@@ -106,7 +106,7 @@ fn export(
     std::fs::create_dir_all(folder).expect("a folder");
     let put = |name: &str, image: &Image, depth| {
         let name = format!("{index:03}-{number:03}-{name}");
-        io::write(&folder.join(name), &Picture::new(image.clone(), depth))
+        io::write(folder.join(name), &Picture::new(image.clone(), depth))
     };
     put("clean.png", clean, Depth::Eight)?;
     put("seen.tif", seen, Depth::Float)?;
