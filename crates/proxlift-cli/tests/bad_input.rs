@@ -88,7 +88,7 @@ fn models_that_are_neither_file_nor_built_in() {
     let desk = Desk::new();
     desk.grey("a.png");
     desk.model("m.safetensors", 1);
-    let words = ["huge", "no such file", "small, best, photo and convex"];
+    let words = ["huge", "no such file", "small, best, photo, convex and weakly-convex"];
     desk.refuses(&["denoise", "a.png", "--model", "huge"], &words);
     desk.refuses(&["evaluate", "--model", "huge"], &words);
     desk.refuses(&["inspect", "huge"], &words);

@@ -49,7 +49,10 @@ fn bad_input_writes_nothing() {
     desk.refuses(&["export", "there.onnx"], &["there.onnx", "--overwrite"]);
     desk.refuses(&["export", "folder.onnx", "--overwrite"], &["folder.onnx", "folder"]);
     desk.refuses(&["export", "missing/m.onnx"], &["missing", "no such folder"]);
-    desk.refuses(&["export", "m.onnx", "--model", "huge"], &["huge", "small, best, photo and convex"]);
+    desk.refuses(
+        &["export", "m.onnx", "--model", "huge"],
+        &["huge", "small, best, photo, convex and weakly-convex"],
+    );
     desk.refuses(
         &["export", "m.onnx", "--model", "text.safetensors"],
         &["text.safetensors", "not a proxlift model"],

@@ -187,7 +187,7 @@ fn built_in_models_are_known_by_name() {
         ]);
     }
     desk.refuses(&["train", "--from", "small", "--depth", "7"], &["depth 8", "--depth is 7"]);
-    desk.refuses(&["train", "--from", "huge"], &["huge", "small, best, photo and convex"]);
+    desk.refuses(&["train", "--from", "huge"], &["huge", "small, best, photo, convex and weakly-convex"]);
 }
 
 #[test]

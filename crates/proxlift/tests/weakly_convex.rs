@@ -90,6 +90,10 @@ fn the_influence_is_the_slope_of_the_potential() {
         }
     }
     assert!(influence.flattest() >= -tau * 3.0 / 4.0 && influence.flattest() < 0.0);
+    // Projected, it keeps the sign of its argument and falls no faster than is asked.
+    let mut projected = s.clone();
+    projected.project_above(-1.5);
+    assert!(projected.keeps_signs() && projected.flattest() >= -1.5 && projected.knots() == s.knots());
     // No prox, and not taken for one.
     assert!(s.validate().is_err() && s.flattest() < 0.0);
     assert!(PiecewiseLinear::new(1, vec![0.1], vec![0.5, -0.1]).is_err());
@@ -319,6 +323,7 @@ fn picture() -> Image {
 fn the_built_in_model_is_proven_and_better_than_the_convex_one() {
     let model = BuiltIn::WeaklyConvex.model(Channels::Grey);
     assert!(model.network.redescends() && model.to_onnx().is_err());
+    assert!(model.network.activation[0].piecewise().unwrap().keeps_signs());
     let cpu = Cpu::new();
     let clean = dead_leaves(3, 0, 96, 80, Channels::Grey).unwrap();
     let r = FixedPoint::of(&model.network).unwrap();

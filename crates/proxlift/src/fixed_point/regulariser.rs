@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::field::Field;
 use crate::network::{Activation, Layer};
 use crate::operator::LinearOperator;
+use crate::prox::PiecewiseLinear;
 use crate::real::{dot, norm_squared, sum2};
 use crate::solver::{DualInfo, DualStop, StopRule, Watch};
 use crate::{Error, Real, Result, memory};
@@ -91,6 +92,11 @@ impl<T: Real> Regulariser<'_, T> {
     /// A Lipschitz constant of the gradient of `R`; infinite where it has none.
     pub fn smoothness(&self) -> f64 {
         self.curvature.1
+    }
+
+    /// Whether every potential has its minimum at zero, so that `R` is not negative.
+    pub fn is_bounded_below(&self) -> bool {
+        self.activation.piecewise().is_some_and(PiecewiseLinear::keeps_signs)
     }
 
     /// `R(x)`, and its gradient, where it is weakly convex; `None` for convex ones.

@@ -15,6 +15,9 @@
 use super::{Prox, threshold::cast};
 use crate::{Real, Result};
 
+/// What functions that fall may fall to, as a share of what they rose to: more than rounding takes away.
+const LEAST_SHARE: f64 = 0.02;
+
 /// Piecewise-linear activations, one for each feature; the paper's clip is the one that starts all training.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PiecewiseLinear<T> {
@@ -121,7 +124,8 @@ impl<T: Real> PiecewiseLinear<T> {
         self.project_above(T::zero());
     }
 
-    /// Puts the knots in order and the slopes between `least` and 1.
+    /// Puts the knots in order and the slopes between `least` and 1, and lets no function fall below a small share of what it rose to: as
+    /// the slope of a potential it stays positive, so that this has its minimum at zero.
     pub fn project_above(&mut self, least_slope: T) {
         for knots in self.knots.chunks_exact_mut(self.pieces) {
             let mut least = T::zero();
@@ -131,6 +135,22 @@ impl<T: Real> PiecewiseLinear<T> {
             }
         }
         self.slopes.iter_mut().for_each(|slope| *slope = slope.max(least_slope).min(T::one()));
+        if least_slope >= T::zero() {
+            return;
+        }
+        let pieces = self.pieces;
+        for (knots, slopes) in self.knots.chunks_exact(pieces).zip(self.slopes.chunks_exact_mut(pieces + 1)) {
+            let (mut before, mut u, mut most) = (T::zero(), T::zero(), T::zero());
+            for (&knot, slope) in knots.iter().zip(&mut *slopes) {
+                let (width, least) = (knot - before, T::of(LEAST_SHARE) * most);
+                if width > T::zero() && u + *slope * width < least {
+                    *slope = (least - u) / width;
+                }
+                u += *slope * width;
+                (before, most) = (knot, most.max(u));
+            }
+            slopes[pieces] = slopes[pieces].max(T::zero());
+        }
     }
 
     /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.
@@ -183,6 +203,13 @@ impl<T: Real> PiecewiseLinear<T> {
             knots: (0..self.knots.len()).map(at).collect(),
             slopes: self.slopes.iter().map(|&p| tau * p / (T::one() - p)).collect(),
         }
+    }
+
+    /// Whether every function has the sign of its argument, or is zero.
+    pub fn keeps_signs(&self) -> bool {
+        let last =
+            self.slopes.iter().skip(self.pieces).step_by(self.pieces + 1).all(|slope| *slope >= T::zero());
+        last && (0..self.knots.len()).all(|i| self.at(i / self.pieces, self.knots[i]) >= T::zero())
     }
 
     /// The clips of feature `j`: its last slope `c`, then `(a_m, l_m)`.

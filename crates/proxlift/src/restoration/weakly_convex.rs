@@ -11,7 +11,7 @@
 //! ```
 //!
 //! is taken where it lowers `F` by at least `c ||x+ - x||^2 / (2 t sigma^2)`. Else `y` becomes `x`, and if that was it already the step is
-//! halved: for `y = x` and `t <= 1 / l` the inequality holds with `c = 1`, so this ends. `F` is bounded below, so steps are summable in
+//! halved: for `y = x` and `t <= 1 / l` the inequality holds with `c = 1`, so this ends. Potentials have their minimum at zero, so `F` is bounded below, steps are summable in
 //! their squares: what is left is `||x+ - x||`, the residual, which is zero exactly where `F` is stationary.
 
 use super::data::DataTerm;
@@ -41,6 +41,8 @@ pub(super) fn minimise(
     until: &Until,
     watch: &mut dyn FnMut(&Reached) -> ControlFlow<()>,
 ) -> Result<Reached> {
+    refuse!(!regulariser.is_bounded_below() =>
+        "a potential of the prior falls without end, so there may be nothing to minimise: train it anew");
     let square = sigma * sigma;
     let shortest = 1.0 / regulariser.smoothness().max(f64::MIN_POSITIVE);
     let mut gradient = vec![0.0; x.len()];

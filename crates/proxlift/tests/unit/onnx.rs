@@ -128,6 +128,9 @@ fn inputs_and_outputs_have_their_shapes() {
 fn every_graph_is_well_formed() {
     for built_in in BuiltIn::ALL {
         for channels in [Channels::Grey, Channels::Rgb] {
+            if built_in.model(channels).network.redescends() {
+                continue;
+            }
             check(&graph(built_in.model(channels)), built_in.name());
         }
     }
