@@ -19,6 +19,7 @@ from bregman import Clip, PiecewiseLinear, Relu, SoftThreshold, generator, outpu
 from networks import FeedForward, Unrolled, analysis, largest_singular_value, longest_step, norm_on_square
 from relatives import Sigmoid, Simplex, Softmax, closed_form_case, general_case
 from shipped import shipped_cases
+from weakly_convex import weakly_convex_cases
 
 DATA = Path(__file__).resolve().parent.parent / "crates" / "proxlift" / "tests" / "data"
 LARGEST_FILE = 50_000
@@ -217,6 +218,7 @@ def cases():
     )  # fmt: skip
 
     yield from shipped_cases()
+    yield from weakly_convex_cases()
 
 
 def encode(tensors, configuration):
