@@ -115,7 +115,8 @@ def restore(
     apart = np.zeros_like(z)
     for k, level in enumerate(levels):
         tau = level**2 / (weight * sigma**2)
-        x = _solve(apply, adjoint, tau, z - apart + tau * back, z)
+        near = z - apart  # the solution where nothing was seen, which a large tau leaves to the start
+        x = _solve(apply, adjoint, tau, near + tau * back, near)
         before, z = z, _denoised(x + apart, float(level), prior)
         if remembers:
             apart = (levels[min(k + 1, steps - 1)] / level) ** 2 * (apart + x - z)
