@@ -153,6 +153,14 @@ impl<T: Real> PiecewiseLinear<T> {
         }
     }
 
+    /// Where it falls, makes the [slope of `g`](PiecewiseLinear::influence) fall by so many times less.
+    pub fn soften(&mut self, factor: T) {
+        for slope in self.slopes.iter_mut().filter(|slope| **slope < T::zero()) {
+            let share = factor * *slope / (*slope - T::one());
+            *slope = -share / (T::one() - share);
+        }
+    }
+
     /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.
     pub fn bound(&mut self) {
         self.slopes

@@ -44,6 +44,16 @@ pub(super) use dispatch;
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use fearless_simd::dispatch;
 
+/// `f`, compiled for the chosen set where all that it calls is inlined: loops over arrays are then as wide as its vectors, and give the
+/// bits that they give anywhere.
+#[inline(always)]
+pub fn in_vectors<R>(f: impl FnOnce() -> R) -> R {
+    dispatch!(chosen(), simd => {
+        let _ = simd;
+        f()
+    })
+}
+
 /// The set that was chosen, by [`choose`] or by the environment variable `PROXLIFT_SIMD`; else the best of this machine.
 pub fn chosen() -> Level {
     all().0

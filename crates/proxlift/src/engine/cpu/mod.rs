@@ -45,6 +45,7 @@ use inertia::Replace;
 use inference::Inference;
 use learned::InPlace;
 pub use level::choose as choose_simd;
+pub(crate) use level::in_vectors;
 use rayon::prelude::*;
 use scratch::{Batch, Shelf};
 use std::ops::Range;
