@@ -27,7 +27,7 @@ pub use mirrored::Mirrored;
 pub use momentum::{Acceleration, Momentum};
 pub use potential::{Potential, Quadratics};
 pub use primal_dual::PrimalDual;
-pub use regulariser::Regulariser;
+pub use regulariser::{Regulariser, Room};
 pub use solve::Solution;
 
 use crate::network::{Activation, Layer, Network, Unrolling};

@@ -11,6 +11,7 @@
 //! for the slope `p` of `s_j` there. Sums over the pieces have no negative terms, so that nothing cancels.
 
 use crate::Real;
+use crate::engine::cpu::in_vectors;
 use crate::prox::PiecewiseLinear;
 
 /// Numbers that are summed side by side.
@@ -58,6 +59,14 @@ impl Quadratics {
 
     /// The sum of its values.
     pub fn sum<T: Real>(&self, of: &[T]) -> f64 {
+        in_vectors(
+            #[inline(always)]
+            || self.sum_lanes(of),
+        )
+    }
+
+    #[inline(always)]
+    fn sum_lanes<T: Real>(&self, of: &[T]) -> f64 {
         let (chunks, rest) = of.as_chunks::<LANES>();
         let mut sums = [0.0; LANES];
         let mut largest = [0.0f64; LANES];

@@ -37,14 +37,32 @@ pub struct Regulariser<'e, T: Real> {
     influence: Option<Activation<T>>,
 }
 
-/// What a gradient is computed in.
-struct Room<T: Real> {
+/// What a gradient is computed in ([`Regulariser::room`]).
+pub struct Room<T: Real> {
     images: Field<T>,
     w: Field<T>,
     u: Field<T>,
 }
 
 impl<T: Real> FixedPoint<T> {
+    /// A modulus of weak convexity of `R` on pictures of this height and width: where the activation of feature `j` falls by `-a_j` at most, `g_j` has a
+    /// curvature of at least `-k_j` with `k_j = tau a_j / (1 + a_j)`, and `R` one of at least `-||K^(1/2) L||^2` with `K = diag(k)`. 0 where `R` is convex.
+    /// Fails as [`FixedPoint::regulariser`] does.
+    pub fn modulus(&self, engine: &dyn Engine<T>, size: (usize, usize)) -> Result<f64> {
+        let Some(s) = self.activation.piecewise().filter(|s| s.flattest() < T::zero()) else {
+            return Ok(0.0);
+        };
+        let mut weighted = self.theta.clone();
+        let taps = weighted.weights().len() / weighted.features();
+        let filters = weighted.weights_mut().chunks_exact_mut(taps);
+        for (filter, slopes) in filters.zip(s.slopes().chunks_exact(s.pieces() + 1)) {
+            let a = slopes.iter().fold(T::zero(), |a, slope| a.max(-*slope));
+            let root = (self.tau * a / (T::one() + a)).sqrt();
+            filter.iter_mut().for_each(|w| *w *= root);
+        }
+        Ok(Mirrored::new(engine, weighted, size)?.norm()?.powi(2))
+    }
+
     /// `R` for pictures of this height and width.
     /// Fails when the network has a stride, or an activation that is not learned, or one that may be expansive.
     pub fn regulariser<'e>(
@@ -59,11 +77,13 @@ impl<T: Real> FixedPoint<T> {
         let operator = Mirrored::new(engine, self.theta.clone(), size)?;
         let norm = operator.norm()?;
         let tau = if norm > 0.0 { T::of(1.0 / (norm * norm)) } else { self.tau };
-        let of_slope = |p: T| {
-            let (p, square) = (p.to_double(), norm * norm);
-            if p == 0.0 { 0.0 } else { self.tau.to_double() * p / (1.0 - p) * square }
+        let steepest = s.steepest().to_double();
+        let largest = if steepest > 0.0 {
+            self.tau.to_double() * steepest / (1.0 - steepest) * norm * norm
+        } else {
+            0.0
         };
-        let curvature = (of_slope(s.flattest()), of_slope(s.steepest()));
+        let curvature = (-self.modulus(engine, size)?, largest);
         if curvature.0 < 0.0 {
             refuse!(curvature.0 <= -1.0 || !curvature.1.is_finite() =>
                 "the function is not weakly convex with a modulus below 1, but {:.3}, or it is not smooth", -curvature.0);
@@ -107,12 +127,23 @@ impl<T: Real> Regulariser<'_, T> {
         self.activation.piecewise().is_some_and(PiecewiseLinear::keeps_signs)
     }
 
-    /// `R(x)`, and its gradient, where it is weakly convex; `None` for convex ones.
-    pub fn value_and_gradient(&self, x: &[T], gradient: &mut [T]) -> Option<f64> {
-        self.gradient_with(self.influence.as_ref()?, x, gradient, &mut self.room(), true)
+    /// The gradient of `R`, and `R(x)` where that is asked for, in a [room](Regulariser::room).
+    /// Fails where `R` is not weakly convex but convex.
+    pub fn gradient(
+        &self,
+        x: &[T],
+        gradient: &mut [T],
+        room: &mut Room<T>,
+        value: bool,
+    ) -> Result<Option<f64>> {
+        let Some(influence) = &self.influence else {
+            return Err(invalid!("the function is not weakly convex"));
+        };
+        Ok(self.gradient_with(influence, x, gradient, room, value))
     }
 
-    fn room(&self) -> Room<T> {
+    /// What gradients are computed in: it can serve any number of them.
+    pub fn room(&self) -> Room<T> {
         Room { images: self.operator.images(), w: self.operator.features(), u: self.operator.features() }
     }
 

@@ -184,6 +184,15 @@ impl<T: Real> Network<T> {
         self
     }
 
+    /// The network with kernels of `size` taps a side, zero around the ones it had: the same numbers come out.
+    /// Fails when that is smaller than they are, or even.
+    pub fn widened(&self, size: usize) -> Result<Self> {
+        let widened = |filters: &[Filters<T>]| -> Result<Vec<_>> {
+            filters.iter().map(|theta| theta.widened(size)).collect()
+        };
+        Ok(Self { theta: widened(&self.theta)?, synthesis: widened(&self.synthesis)?, ..self.clone() })
+    }
+
     /// Whether all layers are the same.
     pub fn is_tied(&self) -> bool {
         let first = &self.activation[0];

@@ -55,6 +55,22 @@ impl<T: Real> Filters<T> {
         Self { weights, ..*self }
     }
 
+    /// The same operator with kernels of `size` taps a side, zero around the ones it had.
+    /// Fails when that is smaller than they are, or even.
+    pub fn widened(&self, size: usize) -> Result<Self> {
+        refuse!(size < self.size =>
+            "kernels of {0}x{0} taps cannot be cut to {size}x{size}", self.size);
+        let mut wide = Self::zeros(self.features, self.channels, size)?;
+        let margin = (size - self.size) / 2;
+        let kernels = wide.weights.chunks_exact_mut(size * size);
+        for (wide, kernel) in kernels.zip(self.weights.chunks_exact(self.size * self.size)) {
+            for (row, taps) in kernel.chunks_exact(self.size).enumerate() {
+                wide[(margin + row) * size + margin..][..self.size].copy_from_slice(taps);
+            }
+        }
+        Ok(wide)
+    }
+
     /// `J`, the number of features.
     pub fn features(&self) -> usize {
         self.features

@@ -34,6 +34,8 @@ pub struct ConjugateGradients<A, P = Nothing> {
     pub tolerance: f64,
     /// At most so many iterations.
     pub most: usize,
+    /// Whether it starts from what `x` held, which is finite, and not from what `near` says.
+    pub warm: bool,
 }
 
 /// The preconditioner that does nothing.
@@ -68,7 +70,7 @@ impl<A> ConjugateGradients<A> {
         A: LinearOperator<T>,
     {
         let near = Nothing(operator.domain_len());
-        Self { operator, near, tolerance: 1e-6, most: 200 }
+        Self { operator, near, tolerance: 1e-6, most: 200, warm: false }
     }
 
     /// With an operator of the same domain that is much like it.
@@ -78,8 +80,8 @@ impl<A> ConjugateGradients<A> {
         A: LinearOperator<T>,
     {
         assert_eq!(self.operator.domain_len(), near.domain_len(), "the preconditioner has another domain");
-        let Self { operator, tolerance, most, .. } = self;
-        ConjugateGradients { operator, near, tolerance, most }
+        let Self { operator, tolerance, most, warm, .. } = self;
+        ConjugateGradients { operator, near, tolerance, most, warm }
     }
 }
 
@@ -111,7 +113,9 @@ impl<T: Real, A: LinearOperator<T>, P: Resolvent<T>> Resolvent<T> for ConjugateG
             self.operator.adjoint(&between, out);
             out.iter_mut().zip(x).for_each(|(out, &x)| *out = x + tau * *out);
         };
-        self.near.resolve(tau, b, x);
+        if !self.warm {
+            self.near.resolve(tau, b, x);
+        }
         normal(x, &mut q);
         r.iter_mut().zip(b.iter().zip(&q)).for_each(|(r, (&b, &q))| *r = b - q);
         let enough = self.tolerance.powi(2) * norm_squared(b);

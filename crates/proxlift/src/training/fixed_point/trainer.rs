@@ -21,6 +21,12 @@ const INERTIAL_STEP: f32 = 0.98;
 /// more than the share `p s / (1 - p + p s)` is removed: with 0.95, a third of that with `s = 0.1` stays.
 const STEEPEST: f32 = 0.995;
 
+/// The side of pictures at whose edges the norm is looked for.
+const EDGE: usize = 40;
+
+/// The flattest slope of activations of weakly convex functions: there, potentials bend down by 0.97 of what one of them alone might.
+const FLATTEST: f32 = -32.0;
+
 /// What knots do not fall below: their logarithms are learned.
 const LEAST_KNOT: f32 = 1e-7;
 
@@ -54,11 +60,6 @@ impl FixedPointOptions {
         refuse!(self.descent.metric == Metric::GaussNewton =>
             "the Gauss-Newton metric is not written for fixed points: choose another one");
         self.rule.validate()
-    }
-
-    /// The least slope that activations may have: `-rho / (1 - rho)`, so that `g` has at least the curvature `-rho tau`.
-    fn flattest(&self) -> f32 {
-        (-self.weak / (1.0 - self.weak)) as f32
     }
 }
 
@@ -135,6 +136,21 @@ impl FixedPointTrainer {
         if self.options.warm {
             indices.iter().enumerate().for_each(|(s, &i)| self.kept[i] = Arc::new(u.sample(s).to_vec()));
         }
+    }
+
+    /// Keeps the modulus of weak convexity, on whole pictures, which are mirrored at their edges.
+    fn soften(&mut self, engine: &dyn Engine<f32>) -> Result<()> {
+        if self.options.weak == 0.0 {
+            return Ok(());
+        }
+        let theta = self.single.theta[1].clone();
+        self.single.theta.fill(theta);
+        let modulus = FixedPoint::of(&self.single)?.modulus(engine, (EDGE, EDGE))?;
+        if modulus > self.options.weak {
+            let factor = (self.options.weak / modulus) as f32;
+            self.single.learned_mut().for_each(|activation| activation.soften(factor));
+        }
+        Ok(())
     }
 
     /// Gives all layers of `network` the operator, the step and the activation of the single one.
@@ -220,12 +236,13 @@ impl Trainer for FixedPointTrainer {
         self.moments.descend(blocks, along, scale, rate as f32, (momentum, squares));
         theta[1].weights_mut().iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
         if let (Some(s), [_, logarithms, moved]) = (learned, &parameters[..]) {
-            let (widths, flattest) = (widths(s), self.options.flattest());
+            let widths = widths(s);
+            let least = if self.options.weak > 0.0 { FLATTEST } else { 0.0 };
             let [knots, slopes] = s.parts_mut();
             slopes
                 .iter_mut()
                 .zip(moved.iter().zip(widths))
-                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST).max(flattest));
+                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST).max(least));
             knots.iter_mut().zip(logarithms).for_each(|(knot, log)| *knot = log.exp());
         }
         if self.options.zero_mean {
@@ -239,12 +256,14 @@ impl Trainer for FixedPointTrainer {
         self.norms.follow(&mut self.single);
         // The step follows the norm; the function that is learned stays as it is.
         let longer = self.single.tau[0] / before;
+        let flattest = if self.options.weak > 0.0 { FLATTEST } else { 0.0 };
         for activation in self.single.learned_mut() {
             *activation = activation.with_step(longer);
-            activation.project_above(self.options.flattest());
+            activation.project_above(flattest);
             activation.flatten(STEEPEST);
             activation.bound();
         }
+        self.soften(engine)?;
         self.spread(network);
         Ok(Report {
             loss: ranks.of_samples(found.loss, 1).iter().sum(),

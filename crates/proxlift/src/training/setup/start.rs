@@ -23,6 +23,9 @@ pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Setti
         Some(name) => Model::open(name, channels)?,
         None => Model::load(path)?,
     };
+    if let Some(kernel) = given.kernel.filter(|kernel| *kernel > network.architecture().kernel) {
+        network = network.widened(kernel)?;
+    }
     let own = settings_of(&network);
     let asked = given.to_map();
     for (name, own) in own.to_map() {
