@@ -8,6 +8,7 @@ use crate::tasks::beside;
 use proxlift::image::io::{self, Depth, Picture};
 use proxlift::image::{Channels, Image};
 use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restored, Restorer};
+use proxlift::solver::Until;
 use proxlift::{Error, Result};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -60,6 +61,12 @@ pub struct Arguments {
     /// How much the prior counts: as if for noise so many times as strong
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = not_negative, allow_negative_numbers = true)]
     strength: f64,
+    /// Convex priors: stop when the objective is proven to be at most this share above its least value
+    #[arg(long, value_name = "X", default_value_t = 5e-3, value_parser = not_negative, allow_negative_numbers = true)]
+    tolerance: f64,
+    /// Convex priors: stop after so many iterations in any case
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
     /// Also write the middle of the picture before and after, pixel by pixel: a PNG file
     #[arg(long, value_name = "PNG")]
     before_after: Option<PathBuf>,
@@ -91,7 +98,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         None => picture.image.clone(),
     };
     let restorer = Restorer::new(degradation).border(arguments.border).likelihood(likelihood).prior(prior);
-    let restorer = restorer.strength(arguments.strength);
+    let until = Until { tolerance: arguments.tolerance, most: arguments.iterations as usize };
+    let restorer = restorer.strength(arguments.strength).until(until);
     let start = Instant::now();
     let restored = pool
         .install(|| restore(&restorer, &seen))

@@ -173,11 +173,15 @@ fn a_learned_convex_prior_denoises_and_deblurs_to_a_proven_gap() {
         "circular",
         "--json",
     ];
-    let (out, _) = desk.succeeds(&[&flags[..], &["--prior", &prior]].concat());
+    let (out, _) = desk.succeeds(&[&flags[..], &["--prior", &prior, "--tolerance", "1e-4"]].concat());
     let facts: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     let [gap, objective] = ["gap", "objective"].map(|key| facts[key].as_f64().unwrap());
     assert!(facts["settled"] == true && gap <= 1e-4 * objective && gap >= 0.0, "{facts}");
     assert!(score(&desk, "seen-restored.png", &clean) > score(&desk, "seen.png", &clean) + 0.5);
+    let few = ["--prior", &prior, "--tolerance", "0", "--iterations", "30", "-o", "few.png"];
+    let (out, _) = desk.succeeds(&[&flags[..], &few].concat());
+    let facts: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert!(facts["iterations"] == 30 && facts["settled"] == false, "{facts}");
     let built_in = ["--prior", "convex", "-o", "built-in.png"];
     desk.succeeds(&[&flags[..], &built_in].concat());
     desk.succeeds(&[&flags[..], &["--prior", "convex", "--strength", "5", "-o", "smooth.png"]].concat());

@@ -4,7 +4,8 @@ use proxlift::dataset::synthetic::dead_leaves;
 use proxlift::evaluation::{Peak, psnr};
 use proxlift::image::{Channels, Image, noise::add_gaussian};
 use proxlift::model::BuiltIn;
-use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Prior, Restorer, Schedule};
+use proxlift::operator::{Blur, Mask};
+use proxlift::restoration::{Border, Degradation, Kernel, Likelihood, Linear, Prior, Restorer, Schedule};
 use proxlift::solver::Until;
 use proxlift::{Denoiser, Result};
 use rand_distr::{Distribution, Poisson};
@@ -254,4 +255,39 @@ fn levels_fall_by_the_same_factor() {
     assert!(levels.windows(2).all(|pair| (pair[1] / pair[0] - 0.5).abs() < 1e-12), "{levels:?}");
     let noisy = Schedule { steps: 3, first: 0.1, last: 0.3, lambda: 0.2, remembers: false }.levels();
     assert!(noisy.iter().all(|level| (level - 0.3).abs() < 1e-12));
+}
+
+/// An operator of one's own that is one of ours gives the same pictures, whatever the prior.
+#[test]
+fn operators_of_ones_own_give_the_same_pictures() {
+    let clean = scene(48, Channels::Rgb);
+    let kernel = Kernel::gaussian(1.0).unwrap();
+    let operator = Blur::new(kernel.weights(), kernel.size(), 3, (48, 48)).unwrap();
+    let ours = Restorer::new(Degradation::Blur(kernel)).border(Border::Circular).sigma(0.02);
+    let seen = add_gaussian(&ours.degrade(&clean).unwrap(), 0.02, 1, 0).unwrap();
+    let own = Linear::new(operator, Channels::Rgb, (48, 48)).unwrap();
+    let own = Restorer::new(Degradation::Operator(own)).sigma(0.02).weight(ours.usual_weight(0.02).unwrap());
+    for prior in [Prior::from(small()), Prior::TotalVariation, Prior::Convex(None)] {
+        let until = Until { tolerance: 1e-4, most: 4000 };
+        let [ours, own] = [&ours, &own].map(|restorer| restorer.clone().prior(prior.clone()).until(until));
+        let expected = ours.restore(&seen).unwrap();
+        let found = own.restore(&seen).unwrap();
+        let both = [&expected, &found].map(|at| (at.settled, at.iterations, at.objective, at.gap));
+        assert!(found.settled && expected.settled, "{both:?}");
+        assert!(score(&expected.image, &found.image) > 45.0, "{}", score(&expected.image, &found.image));
+        let (go, data) = (&mut |_: &_| std::ops::ControlFlow::Continue(()), seen.data().to_vec());
+        let started = own.restore_data(data, Some(&seen), go).unwrap();
+        assert!(score(&expected.image, &started.image) > 45.0, "{}", score(&expected.image, &started.image));
+    }
+    let known: Vec<bool> = (0..48 * 48).map(|i| i % 4 != 0).collect();
+    let mask = Linear::new(Mask::new(known).unwrap(), Channels::Grey, (48, 48)).unwrap();
+    let weight = Restorer::new(Degradation::Operator(mask.clone())).usual_weight(0.1).unwrap();
+    assert!((weight - 0.75f64.sqrt()).abs() < 0.02, "{weight}");
+    assert!(Linear::new(Mask::new(vec![true; 9]).unwrap(), Channels::Grey, (3, 4)).is_err());
+    let told = |result: Result<proxlift::restoration::Restored>| result.unwrap_err().to_string();
+    let masked = Restorer::new(Degradation::Operator(mask));
+    let go = &mut |_: &_| std::ops::ControlFlow::Continue(());
+    assert!(told(masked.clone().restore_data(vec![0.0; 48 * 48], None, go)).contains("sigma"));
+    assert!(told(masked.sigma(0.1).restore_data(vec![0.0; 9], None, go)).contains("9 data"));
+    assert!(told(ours.restore_data(vec![0.0; 9], None, go)).contains("operator"));
 }

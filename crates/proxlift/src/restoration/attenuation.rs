@@ -34,6 +34,8 @@ impl Degradation {
             }
             // Each pixel has one colour of three.
             Self::Mosaic(_) => Ok((1.0f64 / 3.0).sqrt()),
+            // As if it left the same share of all frequencies; exact for masks and for multiples of the identity.
+            Self::Operator(linear) => Ok(linear.gain().max(f64::MIN_POSITIVE)),
         }
     }
 }

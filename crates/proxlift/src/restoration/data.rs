@@ -1,6 +1,6 @@
 //! The likelihood of a picture: how far `A x` is from what was seen, and the step that brings it nearer.
 
-use super::degradation::{Forward, Shared};
+use super::forward::{Forward, Shared};
 use crate::operator::LinearOperator;
 use crate::prox::{KullbackLeibler, LeastSquares, Prox};
 use crate::{Result, memory};

@@ -1,13 +1,15 @@
 //! What was done to a picture, as an operator.
 
-use super::Kernel;
+use super::forward::{Forward, Shared, TOLERANCE};
+use super::{Kernel, Linear};
+use crate::Result;
 use crate::image::{Channels, Image};
 use crate::named::named;
-use crate::operator::{
-    Blur, Composed, ConjugateGradients, Downsampling, LinearOperator, Mask, Mirror, Resolvent, Window,
-};
-use crate::{Result, memory};
+use crate::operator::{Blur, Composed, ConjugateGradients, Downsampling, Mask, Mirror, Window};
 use std::sync::Arc;
+
+/// A residual of conjugate gradients that no proof will see.
+const EXACT: f64 = 1e-6;
 
 /// What was done to a picture.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub enum Degradation {
     },
     /// Each pixel has one colour, in the order of four letters such as `rggb`.
     Mosaic(String),
+    /// It went through an operator of one's own.
+    Operator(Linear),
 }
 
 named! {
@@ -44,32 +48,12 @@ named! {
     }
 }
 
-/// A residual of conjugate gradients that no eye will see, and one that a proof will not.
-const TOLERANCE: f64 = 1e-4;
-const EXACT: f64 = 1e-6;
-
-/// An operator for pictures, shared.
-pub(super) type Shared = Arc<dyn Resolvent<f32> + Send + Sync>;
-
-/// The picture and what is estimated around it.
-#[derive(Clone)]
-pub(super) struct Forward {
-    pub operator: Shared,
-    pub channels: usize,
-    /// Rows and columns of what is estimated.
-    pub scene: (usize, usize),
-    /// Pixels around the picture that are estimated too.
-    pub around: usize,
-    /// Whether `(I + tau A* A)^-1` has a closed form.
-    pub direct: bool,
-}
-
 impl Degradation {
     /// The kernel, where there is one.
     fn kernel(&self) -> Option<&Kernel> {
         match self {
             Self::Blur(kernel) | Self::Small { kernel, .. } => Some(kernel),
-            Self::Missing { .. } | Self::Mosaic(_) => None,
+            Self::Missing { .. } | Self::Mosaic(_) | Self::Operator(_) => None,
         }
     }
 
@@ -113,6 +97,7 @@ impl Degradation {
                 refuse!(seen.kind() != Channels::Rgb => "a mosaic is that of a colour picture");
                 Ok(plain(Arc::new(Mask::mosaic(pattern, size)?)))
             }
+            Self::Operator(linear) => Ok(linear.forward(exact)),
             Self::Blur(_) | Self::Small { .. } => self.blurred(channels, size, border, exact),
         }
     }
@@ -151,26 +136,5 @@ impl Degradation {
         let mut solver = ConjugateGradients::new::<f32>(mirrored).near::<f32, _>(circular(size)?);
         solver.tolerance = tolerance;
         Ok(Forward { operator: Arc::new(solver), channels, scene: size, around: 0, direct: false })
-    }
-}
-
-impl Forward {
-    /// The estimate within the edges of the picture.
-    pub fn picture(&self, scene: Vec<f32>) -> Result<Image> {
-        let whole = Image::new(self.channels, self.scene.0, self.scene.1, scene)?;
-        let inside = |side: usize| self.around..side - self.around;
-        Ok(if self.around == 0 { whole } else { whole.crop(inside(self.scene.0), inside(self.scene.1)) })
-    }
-
-    /// A picture as large as the restored one, with its mirror image around it: the scene to begin with.
-    pub fn begin(&self, picture: &Image) -> Vec<f32> {
-        picture.mirrored((self.around, self.around), (self.around, self.around)).data().to_vec()
-    }
-
-    /// `A x`.
-    pub fn apply(&self, x: &[f32]) -> Vec<f32> {
-        let mut y = memory::zeros(self.operator.range_len());
-        self.operator.apply(x, &mut y);
-        y
     }
 }

@@ -4,7 +4,7 @@
 //! (DPIR).
 
 use super::data::DataTerm;
-use super::degradation::Forward;
+use super::forward::Forward;
 use crate::image::{Image, symmetry::Symmetry};
 use crate::solver::{Watcher, half_quadratic, multipliers};
 use crate::{Denoiser, Result};

@@ -1,7 +1,7 @@
 //! The picture that the iteration begins with.
 
 use super::Degradation;
-use super::degradation::Forward;
+use super::forward::Forward;
 use crate::image::{Image, enlarge};
 use crate::{Result, memory};
 

@@ -14,7 +14,7 @@
 //! The right side is the gap. It vanishes at the optimum, where `u` is in the subdifferential of `h` and `d = 0`.
 
 use super::data::{DataTerm, Likelihood};
-use super::degradation::Forward;
+use super::forward::Forward;
 use crate::denoiser::lambda_per_sigma;
 use crate::engine::Engine;
 use crate::fixed_point::{FixedPoint, PrimalDual, Regulariser};

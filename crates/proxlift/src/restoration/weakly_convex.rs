@@ -45,12 +45,11 @@ pub(super) fn minimise(
         "a potential of the prior falls without end, so there may be nothing to minimise: train it anew");
     let square = sigma * sigma;
     let shortest = 1.0 / regulariser.smoothness().max(f64::MIN_POSITIVE);
-    let mut gradient = vec![0.0; x.len()];
-    let penalty = |x: &[f32], gradient: &mut [f32]| {
-        let value = regulariser.value_and_gradient(x, gradient);
-        value.ok_or_else(|| invalid!("the prior is not weakly convex"))
+    let (mut gradient, mut room) = (vec![0.0; x.len()], regulariser.room());
+    let mut penalty = |x: &[f32], gradient: &mut [f32], value: bool| -> Result<f64> {
+        Ok(regulariser.gradient(x, gradient, &mut room, value)?.unwrap_or(0.0))
     };
-    let value = penalty(x, &mut gradient)?;
+    let value = penalty(x, &mut gradient, true)?;
     let mut objective = data.value(x) + value / square;
     let (mut step, mut momentum, mut before) = (LONGEST * shortest, 1.0f64, x.clone());
     let (mut at_y, mut y) = (gradient.clone(), x.clone());
@@ -67,14 +66,14 @@ pub(super) fn minimise(
                 y.iter_mut()
                     .zip(x.iter().zip(&before))
                     .for_each(|(y, (&x, &before))| *y = x + b * (x - before));
-                penalty(&y, &mut at_y)?;
+                penalty(&y, &mut at_y, false)?;
             } else {
                 y.copy_from_slice(x);
                 at_y.copy_from_slice(&gradient);
             }
             let mut next: Vec<f32> = y.iter().zip(&at_y).map(|(y, g)| y - t * g).collect();
             data.prox(step * square, &mut next);
-            let there = data.value(&next) + penalty(&next, &mut at_y)? / square;
+            let there = data.value(&next) + penalty(&next, &mut at_y, true)? / square;
             let moved = sum2(&next, x, |a, b| f64::from(a - b).powi(2));
             if there <= objective - DECREASE * moved / (2.0 * step * square) {
                 break (next, there);
@@ -93,7 +92,7 @@ pub(super) fn minimise(
         (before, *x) = (std::mem::take(x), next);
         std::mem::swap(&mut gradient, &mut at_y);
         if moved == 0.0 {
-            penalty(x, &mut gradient)?;
+            penalty(x, &mut gradient, false)?;
         }
         objective = there;
         reached.objective = objective;
