@@ -11,6 +11,10 @@ __version__: str
 BUILT_IN: list[str]
 
 _Settled = tuple[bool, float | None, list[list[float]], list[float]]
+_Found = tuple[float, list[float], float | None, float | None, int, bool]
+_Map = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+_Term = Prox | Callable[[NDArray[np.float64], float], NDArray[np.float64]]
+_Split = tuple[NDArray[np.float64], int, float, bool]
 _Levels = float | list[float] | NDArray[np.float32]
 
 @final
@@ -138,6 +142,12 @@ class Prox:
     def sigmoid() -> Prox: ...
     @staticmethod
     def identity() -> Prox: ...
+    @staticmethod
+    def squared_distance(y: NDArray[np.float64], weight: float) -> Prox: ...
+    @staticmethod
+    def absolute_distance(y: NDArray[np.float64], weight: float) -> Prox: ...
+    @staticmethod
+    def kullback_leibler(y: NDArray[np.float64], weight: float) -> Prox: ...
     @property
     def planes(self) -> int | None: ...
     def value(self, u: NDArray[np.float64]) -> float: ...
@@ -149,6 +159,44 @@ class Prox:
     ) -> NDArray[np.float64]: ...
     def bregman(self, u: NDArray[np.float64], v: NDArray[np.float64], tau: float) -> float: ...
     def q_star(self, v: NDArray[np.float64], tau: float) -> float: ...
+
+@final
+class Restorer:
+    def __new__(
+        cls,
+        prior: str | Model,
+        *,
+        border: str = "unknown",
+        gain: float | None = None,
+        strength: float = 1.0,
+        weight: float | None = None,
+        tolerance: float = 5e-3,
+        iterations: int = 2000,
+    ) -> Restorer: ...
+    def restore(
+        self,
+        input: NDArray[Any],
+        output: NDArray[Any],
+        *,
+        blur: str | NDArray[np.float64] | None = None,
+        missing: NDArray[np.bool_] | None = None,
+        upscale: int | None = None,
+        demosaic: str | None = None,
+        sigma: list[float] | None = None,
+        hear: Callable[[int, int, float], object] | None = None,
+    ) -> list[_Found]: ...
+    def restore_data(
+        self,
+        y: NDArray[np.float32],
+        apply: _Map,
+        adjoint: _Map,
+        shape: tuple[int, int, int],
+        *,
+        start: NDArray[np.float32] | None = None,
+        sigma: float | None = None,
+        schedule: tuple[int, float, float, float, bool] | None = None,
+        hear: Callable[[int, int, float], object] | None = None,
+    ) -> tuple[NDArray[np.float32], _Found]: ...
 
 @final
 class Convolution:
@@ -175,6 +223,40 @@ def dual_forward_backward(
     tolerance: float | None,
     iterations: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int, float, float, bool]: ...
+def forward_backward(
+    gradient: _Map,
+    g: _Term,
+    x: NDArray[np.float64],
+    lipschitz: float,
+    inertia: str,
+    tolerance: float,
+    iterations: int,
+) -> _Split: ...
+def douglas_rachford(
+    f: _Term, g: _Term, x: NDArray[np.float64], tau: float, tolerance: float, iterations: int
+) -> _Split: ...
+def admm(f: _Term, g: _Term, x: NDArray[np.float64], rho: float, tolerance: float, iterations: int) -> _Split: ...
+def condat_vu(
+    gradient: _Map | None,
+    g: _Term,
+    h: _Term,
+    apply: _Map,
+    adjoint: _Map,
+    x: NDArray[np.float64],
+    u: NDArray[np.float64],
+    norms: tuple[float, float, float],
+    tolerance: float,
+    iterations: int,
+) -> tuple[_Split, NDArray[np.float64]]: ...
+def resolve(
+    apply: _Map,
+    adjoint: _Map,
+    range: int,
+    tau: float,
+    b: NDArray[np.float64],
+    x: NDArray[np.float64],
+    tolerance: float,
+) -> NDArray[np.float64]: ...
 def train(
     images: list[NDArray[np.float32]] | None,
     noisy: list[NDArray[np.float32]] | None,

@@ -21,10 +21,12 @@ from . import _proxlift
 
 __all__ = [
     "Prox",
+    "absolute_distance",
     "box",
     "clip",
     "group_l2",
     "identity",
+    "kullback_leibler",
     "l2_ball",
     "piecewise_linear",
     "relu",
@@ -32,6 +34,7 @@ __all__ = [
     "simplex",
     "soft_threshold",
     "softmax",
+    "squared_distance",
 ]
 
 Floats = NDArray[np.float64]
@@ -162,3 +165,30 @@ def sigmoid() -> Prox:
 def identity() -> Prox:
     """``psi = 0``."""
     return Prox(_proxlift.Prox.identity(), "identity")
+
+
+def squared_distance(y: ArrayLike, weight: float = 1.0) -> Prox:
+    """``psi(u) = weight / 2 ||u - y||^2``: Gaussian noise, with ``weight = 1 / sigma^2``.
+
+    >>> squared_distance([1.0, 2.0]).prox([3.0, 2.0])
+    array([2., 2.])
+    """
+    return Prox(_proxlift.Prox.squared_distance(_flat(y), weight), "squared distance")
+
+
+def absolute_distance(y: ArrayLike, weight: float = 1.0) -> Prox:
+    """``psi(u) = weight ||u - y||_1``: noise with outliers.
+
+    >>> absolute_distance([1.0, 2.0]).prox([3.0, 2.5])
+    array([2., 2.])
+    """
+    return Prox(_proxlift.Prox.absolute_distance(_flat(y), weight), "absolute distance")
+
+
+def kullback_leibler(y: ArrayLike, weight: float = 1.0) -> Prox:
+    """``psi(u) = weight sum u - y + y log(y / u)`` for ``u >= 0``: counts ``y = gain Poisson(u / gain)``, with ``weight = 1 / gain``.
+
+    >>> kullback_leibler([2.0, 0.0]).prox([2.0, 0.5])
+    array([2., 0.])
+    """
+    return Prox(_proxlift.Prox.kullback_leibler(_flat(y), weight), "Kullback-Leibler")

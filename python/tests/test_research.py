@@ -9,7 +9,13 @@ from conftest import UNROLLINGS, network, noisy
 from proxlift import operators, prox, solver
 from proxlift.energy import LiftedEnergy
 
-PROXES = {
+DATA = np.random.default_rng(5).uniform(0, 2, (2, 6, 5)).round(1)
+DATA_TERMS = {
+    "squared": lambda: prox.squared_distance(DATA, 0.8),
+    "absolute": lambda: prox.absolute_distance(DATA, 0.6),
+    "counts": lambda: prox.kullback_leibler(DATA.round(), 0.9),
+}
+PROXES = DATA_TERMS | {
     "soft": lambda: prox.soft_threshold([0.3, 0.7]),
     "clip": lambda: prox.clip([0.5, 1.0]),
     "box": lambda: prox.box([-1.0, 0.0], [0.5, 2.0]),
@@ -42,7 +48,43 @@ def test_laws_of_proxes(name):
     assert np.vdot(change, w) == pytest.approx(np.vdot(step, p.pullback(v, w, tau)), rel=1e-3, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", DATA_TERMS)
+def test_data_terms_are_minimised_and_conjugate(name):
+    p, rng, tau = DATA_TERMS[name](), np.random.default_rng(1), 0.7
+    v = rng.normal(0.5, 1, DATA.shape)
+    x = p.prox(v, tau)
+
+    def objective(u):
+        return 0.5 * np.sum((u - v) ** 2) + tau * p.value(u)
+
+    for length in (1e-3, 1e-1, 1.0):
+        others = [objective(np.abs(x + length * rng.normal(size=v.shape))) for _ in range(50)]
+        assert min(others) >= objective(x) - 1e-12
+    # Pixel by pixel, on a grid: the values are sums over pixels.
+    grid = np.linspace(0, 4, 4001)
+    of = [p.value(np.where(np.arange(v.size).reshape(v.shape) == 7, u, x)) for u in grid]
+    best = grid[np.argmin(0.5 * (grid - v.flat[7]) ** 2 + tau * np.array(of))]
+    assert best == pytest.approx(max(x.flat[7], 0), abs=1e-3)
+    # Fenchel-Young: equality where w is a subgradient, which the prox finds, else more.
+    w = (v - x) / tau
+    assert p.value(x) + p.conjugate_value(w) == pytest.approx(np.vdot(x, w), abs=1e-9)
+    other = np.abs(x + 0.3 * rng.normal(size=v.shape))
+    assert p.value(other) + p.conjugate_value(w) >= np.vdot(other, w) - 1e-9
+    assert p.prox(v, tau).shape == v.shape and name[:4].lower() in repr(p).lower().replace("kullback-leibler", "counts")
+
+
 def test_proxes_refuse():
+    for term in DATA_TERMS.values():
+        with pytest.raises(ValueError, match="60"):
+            term().prox(np.zeros(3))
+        with pytest.raises(ValueError, match="60"):
+            solver.dual_forward_backward(np.zeros((4, 4)), operators.FiniteDifferences(), term())
+    with pytest.raises(ValueError, match="count"):
+        prox.kullback_leibler([-1.0])
+    with pytest.raises(ValueError, match="weight"):
+        prox.squared_distance([1.0], 0)
+    with pytest.raises(ValueError):
+        prox.absolute_distance([1.0], float("nan"))
     with pytest.raises(ValueError):
         prox.soft_threshold(-1.0)
     with pytest.raises(ValueError):
@@ -117,6 +159,96 @@ def test_the_dual_solver_takes_any_operator_and_passes_exceptions_on():
 
     with pytest.raises(KeyError, match="mine"):
         solver.dual_forward_backward(z, Broken(), prox.clip(0.2), tau=0.1)
+
+
+class Clipped:
+    """``0 <= x <= 1``, by a prox of one's own."""
+
+    def prox(self, v, tau):
+        assert tau > 0
+        return v.clip(0, 1)
+
+
+def test_splitting_algorithms_find_the_same_minimiser():
+    _, z = noisy((12, 10))
+    kernel = np.random.default_rng(0).uniform(0, 0.1, (1, 1, 3, 3))
+    kernel[..., 1, 1] = 1
+    data = solver.LeastSquares(blur := operators.Convolution(kernel), blur.apply(z), weight=2.0)
+    start, limits = np.zeros((1, 12, 10)), {"tolerance": 1e-9, "iterations": 5000}
+    absolute, differences = prox.soft_threshold(0.05), operators.FiniteDifferences()
+    for inside in (prox.box(0.0, 1.0), Clipped()):
+        found = [
+            solver.forward_backward(data, inside, start, **limits),
+            solver.forward_backward(data, inside, start, inertia="none", **limits),
+            solver.douglas_rachford(data, inside, start, tau=2.0, **limits),
+            solver.admm(data, inside, start, rho=0.5, **limits),
+            solver.condat_vu(data, inside, prox.identity(), differences, start, **limits),
+        ]
+        for course in found:
+            assert course.ended == "settled" and course.residual <= 1e-9 and course.x.shape == start.shape
+            np.testing.assert_allclose(course.x, found[0].x, atol=1e-4)
+    # The optimum of total variation has the subgradient of h that the dual variable is.
+    full = solver.condat_vu(data, Clipped(), absolute, differences, start, balance=0.1, **limits)
+    assert full.ended == "settled" and np.abs(full.u).max() <= 0.05 + 1e-9
+
+    def objective(x):
+        return data.value(x) + absolute.value(differences.apply(x))
+
+    rng = np.random.default_rng(1)
+    others = [objective((full.x + 1e-2 * rng.normal(size=z.shape)).clip(0, 1)) for _ in range(20)]
+    assert min(others) > objective(full.x)
+    again = solver.condat_vu(data, Clipped(), absolute, differences, full.x, u=full.u, balance=0.1, tolerance=1e-7)
+    assert again.iterations == 1
+    assert solver.admm(data, Clipped(), start, tolerance=0, iterations=3).ended == "iteration limit"
+
+
+def test_condat_vu_denoises_as_the_dual_solver_does():
+    _, z = noisy((12, 10))
+    z, differences = z[np.newaxis], operators.FiniteDifferences()
+    dual = solver.dual_forward_backward(z, differences, prox.l2_ball(2, 2, 0.1), tolerance=1e-9, iterations=20_000)
+    found = solver.condat_vu(
+        None, prox.squared_distance(z), prox.group_l2(2, 2, 0.1), differences, z, balance=0.1, tolerance=1e-9, iterations=20_000
+    )
+    np.testing.assert_allclose(found.x, dual.x, atol=1e-4)
+
+
+def test_least_squares_keep_the_laws():
+    rng = np.random.default_rng(0)
+    data = solver.LeastSquares(operators.FiniteDifferences(), rng.normal(size=(2, 7, 6)), weight=3.0)
+    v, step = rng.normal(size=(2, 1, 7, 6))
+    x = data.prox(v, 0.7)
+    np.testing.assert_allclose(v - x, 0.7 * data.gradient(x), atol=1e-7)
+    slope = (data.value(v + 1e-6 * step) - data.value(v - 1e-6 * step)) / 2e-6
+    assert slope == pytest.approx(np.vdot(data.gradient(v), step), rel=1e-6)
+    assert np.linalg.norm(data.gradient(v) - data.gradient(x)) <= data.lipschitz(v.shape) * np.linalg.norm(v - x)
+
+
+def test_splitting_algorithms_refuse_and_pass_exceptions_on():
+    class Broken:
+        def prox(self, v, tau):
+            raise KeyError("mine")
+
+        gradient = apply = adjoint = lambda self, x: {}["mine"]
+
+    x, ours, lines = np.zeros((1, 4, 4)), prox.relu(), operators.FiniteDifferences()
+    data = solver.LeastSquares(lines, np.zeros((2, 4, 4)))
+    for call in (
+        lambda: solver.admm(Broken(), ours, x), lambda: solver.douglas_rachford(ours, Broken(), x),
+        lambda: solver.forward_backward(Broken(), ours, x, lipschitz=1.0), lambda: solver.forward_backward(data, Broken(), x),
+        lambda: solver.condat_vu(data, ours, Broken(), lines, x), lambda: solver.LeastSquares(Broken(), x).prox(x),
+    ):  # fmt: skip
+        with pytest.raises(KeyError, match="mine"):
+            call()
+    for match, call in {
+        "lipschitz": lambda: solver.forward_backward(Broken(), ours, x), "rho": lambda: solver.admm(ours, ours, x, rho=0),
+        "step": lambda: solver.douglas_rachford(ours, ours, x, tau=-1), "60": lambda: solver.admm(prox.squared_distance(DATA), ours, x),
+        "shape": lambda: solver.condat_vu(None, ours, ours, lines, x, u=x), "inertia": lambda: solver.forward_backward(data, ours, x, inertia="x"),
+        "planes": lambda: solver.admm(prox.simplex(3), ours, x), "weight": lambda: solver.LeastSquares(lines, x, 0),
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=match):
+            call()
+    with pytest.raises(TypeError, match="prox"):
+        solver.admm(ours, object(), x)
 
 
 def autograd(model, z, x, u, mu):

@@ -2,6 +2,7 @@
 //! with its documentation, is `python/proxlift`.
 
 mod array;
+mod calls;
 mod denoise;
 mod energy;
 mod error;
@@ -10,6 +11,7 @@ mod noise;
 mod operator;
 mod pool;
 mod prox;
+mod restoration;
 mod scores;
 mod solver;
 mod training;
@@ -34,9 +36,13 @@ mod _proxlift {
     #[pymodule_export]
     use super::prox::Prox;
     #[pymodule_export]
+    use super::restoration::Restorer;
+    #[pymodule_export]
     use super::scores::ssim;
     #[pymodule_export]
-    use super::solver::dual_forward_backward;
+    use super::solver::{
+        admm, condat_vu, douglas_rachford, dual_forward_backward, forward_backward, resolve,
+    };
     #[pymodule_export]
     use super::training::{settings, train};
     use proxlift::model::BuiltIn;

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -65,7 +65,10 @@ fn main_pool() -> Option<&'static ThreadPool> {
 }
 
 /// [`run`] for work that is done before anybody could press Ctrl-C.
-pub fn run_small<R: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<R> + Send) -> PyResult<R> {
+pub fn run_small<R: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cancel) -> Result<R> + Send,
+) -> PyResult<R> {
     match main_pool() {
         Some(pool) => py.detach(|| pool.install(|| work(&AtomicBool::new(false)))).map_err(to_python),
         None => run(py, work),
@@ -102,15 +105,15 @@ pub fn state() -> PyResult<&'static State> {
 pub type Cancel = AtomicBool;
 
 /// Runs `work` on the pool without the interpreter's lock, and looks after Ctrl-C meanwhile.
-pub fn run<R: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<R> + Send) -> PyResult<R> {
+pub fn run<R: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<R> + Send) -> PyResult<R> {
     run_with(py, |_, cancel| work(cancel), |_, ()| Ok(true))
 }
 
 /// Asks the thread of the caller, which answers with the interpreter's lock in its hands: whether to go on.
-pub type Ask<'a, Q> = &'a (dyn Fn(Q) -> Result<bool> + Sync);
+pub type Ask<'a, Q> = &'a Arc<dyn Fn(Q) -> Result<bool> + Send + Sync>;
 
 /// [`run`], for work that has questions to the caller's thread: an answer that is an exception ends the work.
-pub fn run_with<R: Send, Q: Send>(
+pub fn run_with<R: Send + 'static, Q: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(Ask<'_, Q>, &Cancel) -> Result<R> + Send,
     mut answer: impl FnMut(Python<'_>, Q) -> PyResult<bool> + Send,
@@ -128,10 +131,10 @@ pub fn run_with<R: Send, Q: Send>(
         let asked = send.clone();
         state.pool.in_place_scope(|scope| {
             scope.spawn(move |_| {
-                let ask = |question: Q| {
+                let ask: Arc<dyn Fn(Q) -> Result<bool> + Send + Sync> = Arc::new(move |question| {
                     asked.send(Message::Question(question)).map_err(|_| Error::Cancelled)?;
                     wait(&replies).ok_or(Error::Cancelled)
-                };
+                });
                 // Nobody listens only after a panic here.
                 let _ = send.send(Message::Done(work(&ask, cancel)));
             });

@@ -3,9 +3,9 @@
 use crate::error::to_python;
 use numpy::PyReadonlyArray1;
 use numpy::{PyArray1, PyReadonlyArray2};
-use proxlift::network::Activation;
 use proxlift::prox::{
-    BoxClip, GroupL2, Identity, L2Ball, PiecewiseLinear, Relu, Sigmoid, Simplex, SoftThreshold, Softmax,
+    self, AbsoluteDistance, BoxClip, GroupL2, Identity, KullbackLeibler, L2Ball, PiecewiseLinear, Relu,
+    Sigmoid, Simplex, SoftThreshold, Softmax, SquaredDistance,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,33 +13,58 @@ use pyo3::prelude::*;
 /// A penalty `psi` through its proximity operator. Fields are flat, plane after plane.
 #[pyclass(frozen, module = "proxlift._proxlift")]
 pub struct Prox {
-    inner: Activation<f64>,
+    inner: Box<dyn prox::Prox<f64>>,
+    /// How long fields are; none where any length will do.
+    length: Option<usize>,
 }
 
 type Field<'py> = PyReadonlyArray1<'py, f64>;
 
 impl Prox {
-    pub fn prox(&self) -> &dyn proxlift::prox::Prox<f64> {
-        self.inner.prox()
+    pub fn prox(&self) -> &dyn prox::Prox<f64> {
+        &*self.inner
     }
 
-    /// Refuses fields that differ in length, or have another number of planes.
+    fn of(prox: impl prox::Prox<f64> + 'static) -> Self {
+        Self { inner: Box::new(prox), length: None }
+    }
+
+    /// Refuses fields that are not as long as the data, or have another number of planes.
+    pub fn check_length(&self, length: usize) -> PyResult<()> {
+        Err(PyValueError::new_err(match (self.length, self.prox().planes()) {
+            (Some(data), _) if data != length => {
+                format!("the field has {length} numbers, but the data have {data}")
+            }
+            (_, Some(planes)) if !length.is_multiple_of(planes) => {
+                format!("{length} numbers cannot be split into {planes} planes")
+            }
+            _ => return Ok(()),
+        }))
+    }
+
+    /// The same; and fields that differ in length.
     fn check(&self, fields: &[&[f64]]) -> PyResult<()> {
         let length = fields[0].len();
         if fields.iter().any(|field| field.len() != length) {
             return Err(PyValueError::new_err("the fields have different lengths"));
         }
-        match self.prox().planes() {
-            Some(planes) if !length.is_multiple_of(planes) => {
-                Err(PyValueError::new_err(format!("{length} numbers cannot be split into {planes} planes")))
-            }
-            _ => Ok(()),
-        }
+        self.check_length(length)
     }
 }
 
-fn made<T: Into<Activation<f64>>>(prox: proxlift::Result<T>) -> PyResult<Prox> {
-    prox.map(|prox| Prox { inner: prox.into() }).map_err(to_python)
+fn made(prox: proxlift::Result<impl prox::Prox<f64> + 'static>) -> PyResult<Prox> {
+    prox.map(Prox::of).map_err(to_python)
+}
+
+/// A distance to data.
+fn to_data<P: prox::Prox<f64> + 'static>(
+    y: &Field<'_>,
+    weight: f64,
+    new: fn(Vec<f64>, f64) -> proxlift::Result<P>,
+) -> PyResult<Prox> {
+    let y = y.as_slice()?.to_vec();
+    let length = Some(y.len());
+    Ok(Prox { length, ..made(new(y, weight))? })
 }
 
 #[pymethods]
@@ -79,7 +104,7 @@ impl Prox {
 
     #[staticmethod]
     fn relu() -> Self {
-        Self { inner: Relu.into() }
+        Self::of(Relu)
     }
 
     #[staticmethod]
@@ -94,12 +119,27 @@ impl Prox {
 
     #[staticmethod]
     fn sigmoid() -> Self {
-        Self { inner: Sigmoid::default().into() }
+        Self::of(Sigmoid::default())
     }
 
     #[staticmethod]
     fn identity() -> Self {
-        Self { inner: Identity.into() }
+        Self::of(Identity)
+    }
+
+    #[staticmethod]
+    fn squared_distance(y: Field<'_>, weight: f64) -> PyResult<Self> {
+        to_data(&y, weight, SquaredDistance::new)
+    }
+
+    #[staticmethod]
+    fn absolute_distance(y: Field<'_>, weight: f64) -> PyResult<Self> {
+        to_data(&y, weight, AbsoluteDistance::new)
+    }
+
+    #[staticmethod]
+    fn kullback_leibler(y: Field<'_>, weight: f64) -> PyResult<Self> {
+        to_data(&y, weight, KullbackLeibler::new)
     }
 
     #[getter]
