@@ -187,7 +187,7 @@ settings! {
         /// Side of the convolution kernels, odd.
         kernel: usize,
         /// Start from a model, `best` or `small` (built in) or a file, instead of a new network. Its architecture is taken
-        /// over, but for a larger --kernel, and its thresholds are adapted to --sigma.
+        /// over (kernels may grow, by --kernel); its thresholds are adapted to --sigma.
         from: PathBuf = "MODEL",
         /// Filters to start from [default: random].
         start: Start,
