@@ -190,10 +190,15 @@ def test_progress_is_told(capsys):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("operator", [None, Blur()])
 def test_ctrl_c_ends_it(operator):
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     call = {"blur": "box:3"} if operator is None else {}
-    with pytest.raises(KeyboardInterrupt):
-        proxlift.restore(SEEN, operator, SIGMA, prior="tv", tolerance=0, iterations=10_000_000, **call)
+    # Shells start what goes on in the background with Ctrl-C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            proxlift.restore(SEEN, operator, SIGMA, prior="tv", tolerance=0, iterations=10_000_000, **call)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_gaps_are_filled_better_with_multipliers():
