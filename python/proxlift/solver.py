@@ -317,9 +317,7 @@ def douglas_rachford(
     >>> solver.douglas_rachford(prox.squared_distance([0.5, 2.0]), prox.clip(1.0), [0.0, 0.0]).x.round(3)
     array([0.5, 1. ])
     """
-    x = np.ascontiguousarray(x, np.float64)
-    terms = _term(f, x.shape), _term(g, x.shape)
-    return _course(_proxlift.douglas_rachford(*terms, x.reshape(-1), tau, tolerance, iterations), x.shape)
+    return _by_proxes(_proxlift.douglas_rachford, f, g, x, tau, tolerance, iterations)
 
 
 def admm(
@@ -331,9 +329,7 @@ def admm(
     >>> solver.admm(prox.squared_distance([0.5, 2.0]), prox.clip(1.0), [0.0, 0.0]).x.round(3)
     array([0.5, 1. ])
     """
-    x = np.ascontiguousarray(x, np.float64)
-    terms = _term(f, x.shape), _term(g, x.shape)
-    return _course(_proxlift.admm(*terms, x.reshape(-1), rho, tolerance, iterations), x.shape)
+    return _by_proxes(_proxlift.admm, f, g, x, rho, tolerance, iterations)
 
 
 def condat_vu(
@@ -405,6 +401,14 @@ def _term(term: Any, shape: tuple[int, ...]) -> Any:
     if not hasattr(term, "prox"):
         raise TypeError("a term has no prox: give one of proxlift.prox, or an object with prox(v, tau)")
     return lambda v, tau: np.ascontiguousarray(term.prox(v.reshape(shape), tau), np.float64).reshape(-1)
+
+
+def _by_proxes(
+    solve: Callable[..., Any], f: Proximable, g: Proximable, x: ArrayLike, step: float, tolerance: float, iterations: int
+) -> Course:
+    start = np.ascontiguousarray(x, np.float64)
+    terms = _term(f, start.shape), _term(g, start.shape)
+    return _course(solve(*terms, start.reshape(-1), step, tolerance, iterations), start.shape)
 
 
 def _gradient(f: Any, shape: tuple[int, ...]) -> Map:

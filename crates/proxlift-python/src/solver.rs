@@ -4,9 +4,10 @@ use crate::calls::{Functions, Gradient, Raised, Term};
 use crate::prox::Prox;
 use numpy::{PyArray1, PyReadonlyArray1};
 use proxlift::operator::{ConjugateGradients, Resolvent};
+use proxlift::prox;
 use proxlift::solver::{
     self, Course, DualForwardBackward, DualInfo, DualParams, DualStop, Ended, Flat, Inertia, Iterate,
-    PrimalDualSteps, StopRule, Until,
+    PrimalDualSteps, StopRule, Until, Watcher,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -101,12 +102,9 @@ pub fn douglas_rachford<'py>(
     tolerance: f64,
     iterations: usize,
 ) -> PyResult<Split<'py>> {
-    let (mut x, raised) = (x.as_slice()?.to_vec(), &Raised::default());
-    let (f, g) = (f.lent(x.len(), raised)?, g.lent(x.len(), raised)?);
-    let until = Until { tolerance, most: iterations };
-    let watch = &mut |_: &Iterate<'_, f64>| raised.watch(py);
-    let course = solver::douglas_rachford(f.prox(), g.prox(), &mut x, tau, &until, watch);
-    Ok(split(py, &x, raised.or(course)?))
+    by_proxes(py, (f, g), x, (tau, tolerance, iterations), |f, g, x, tau, until, watch| {
+        solver::douglas_rachford(f, g, x, tau, until, watch)
+    })
 }
 
 /// Minimises `f(x) + g(x)`.
@@ -120,13 +118,34 @@ pub fn admm<'py>(
     tolerance: f64,
     iterations: usize,
 ) -> PyResult<Split<'py>> {
+    by_proxes(py, (f, g), x, (rho, tolerance, iterations), |f, g, x, rho, until, watch| {
+        solver::admm(f, g, x, rho, until, watch)
+    })
+}
+
+/// Both of these: from two proxes and a number that says how long their steps are.
+fn by_proxes<'py>(
+    py: Python<'py>,
+    (f, g): (Term<'py>, Term<'py>),
+    x: Field<'py>,
+    (step, tolerance, most): (f64, f64, usize),
+    solve: SolvesByProxes,
+) -> PyResult<Split<'py>> {
     let (mut x, raised) = (x.as_slice()?.to_vec(), &Raised::default());
     let (f, g) = (f.lent(x.len(), raised)?, g.lent(x.len(), raised)?);
-    let until = Until { tolerance, most: iterations };
     let watch = &mut |_: &Iterate<'_, f64>| raised.watch(py);
-    let course = solver::admm(f.prox(), g.prox(), &mut x, rho, &until, watch);
+    let course = solve(f.prox(), g.prox(), &mut x, step, &Until { tolerance, most }, watch);
     Ok(split(py, &x, raised.or(course)?))
 }
+
+type SolvesByProxes = fn(
+    &dyn prox::Prox<f64>,
+    &dyn prox::Prox<f64>,
+    &mut Vec<f64>,
+    f64,
+    &Until,
+    &mut Watcher<'_, f64>,
+) -> proxlift::Result<Course>;
 
 /// Minimises `f(x) + g(x) + h(L x)`, with `f` given by its gradient or zero; also returns `u`. Steps follow from the Lipschitz constant of the
 /// gradient, the norm of `L`, and the balance of the two steps.
