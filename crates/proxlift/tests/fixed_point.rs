@@ -304,38 +304,67 @@ fn every_rule_learns_at_infinite_depth() {
     }
 }
 
+/// The further potentials may bend down, the lower the loss. The modulus is kept, on a picture with its edges, and potentials have their
+/// minimum at zero.
+#[test]
+fn weakly_convex_functions_keep_their_modulus() {
+    let run = |weak: f64| {
+        let mut network = tied(5);
+        let batch = batch(&network);
+        let options = FixedPointOptions { weak, ..options(FixedPointRule::Implicit) };
+        let mut trainer = FixedPointTrainer::new(&network, options, 8, 0).unwrap();
+        let mut step = || trainer.step(&Cpu::new(), &mut network, &batch, 0.0).unwrap().loss;
+        let losses: Vec<f64> = (0..60).map(|_| step()).collect();
+        (losses[0], losses[59], FixedPoint::of(&network).unwrap())
+    };
+    let mut before = f64::INFINITY;
+    for weak in [0.1, 0.4, 0.8] {
+        let (first, last, limit) = run(weak);
+        let modulus = limit.modulus(&Cpu::new(), (40, 40)).unwrap();
+        assert!(modulus > 0.5 * weak && modulus < 1.01 * weak, "{modulus}");
+        assert!(limit.activation.piecewise().unwrap().keeps_signs());
+        assert!(last < 0.85 * first && last < before, "{weak}: {first} to {last}, before {before}");
+        before = last;
+    }
+}
+
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    let run = || {
-        let mut network = tied(0);
+    let run = |(knots, weak): (usize, f64)| {
+        let mut network = tied(knots);
         let batch = batch(&network);
-        let mut trainer = FixedPointTrainer::new(&network, options(FixedPointRule::Implicit), 8, 0).unwrap();
+        let options = FixedPointOptions { weak, ..options(FixedPointRule::Implicit) };
+        let mut trainer = FixedPointTrainer::new(&network, options, 8, 0).unwrap();
         for _ in 0..5 {
             trainer.step(&Cpu::new(), &mut network, &batch, 0.0).unwrap();
         }
         network.theta[0].weights().to_vec()
     };
-    assert_eq!(same_bits_for_threads(run, &[1, 2, 3]), 0);
+    for kind in [(0, 0.0), (5, 0.8)] {
+        assert_eq!(same_bits_for_threads(|| run(kind), &[1, 2, 3]), 0);
+    }
 }
 
 #[test]
 fn a_trainer_continues_where_it_stopped() {
-    let (mut network, options) =
-        (tied(0), FixedPointOptions { warm: true, ..options(FixedPointRule::Implicit) });
-    let batch = batch(&network);
-    let mut trainer = FixedPointTrainer::new(&network, options, 8, 0).unwrap();
-    let step = |trainer: &mut FixedPointTrainer, network: &mut Network<f32>| {
-        trainer.step(&Cpu::new(), network, &batch, 0.0).unwrap();
-    };
-    (0..3).for_each(|_| step(&mut trainer, &mut network));
-    let mut state = proxlift::training::Snapshot::default();
-    trainer.save(&mut state);
-    let mut copy = network.clone();
-    let mut other = FixedPointTrainer::new(&copy, options, 8, 0).unwrap();
-    other.restore(&state).unwrap();
-    step(&mut trainer, &mut network);
-    step(&mut other, &mut copy);
-    assert_eq!(network, copy);
+    for (knots, warm, weak) in [(0, true, 0.0), (5, false, 0.0), (5, false, 0.8)] {
+        let mut network = tied(knots);
+        let options = FixedPointOptions { warm, weak, ..options(FixedPointRule::Implicit) };
+        let batch = batch(&network);
+        let mut trainer = FixedPointTrainer::new(&network, options, 8, 0).unwrap();
+        let step = |trainer: &mut FixedPointTrainer, network: &mut Network<f32>| {
+            trainer.step(&Cpu::new(), network, &batch, 0.0).unwrap();
+        };
+        (0..3).for_each(|_| step(&mut trainer, &mut network));
+        let mut state = proxlift::training::Snapshot::default();
+        trainer.save(&mut state);
+        let mut copy = network.clone();
+        let mut other = FixedPointTrainer::new(&copy, options, 8, 0).unwrap();
+        other.restore(&state).unwrap();
+        step(&mut trainer, &mut network);
+        step(&mut other, &mut copy);
+        assert_eq!(network, copy, "{knots} knots, {weak}");
+    }
 }
 
 #[test]

@@ -91,10 +91,6 @@ fn the_influence_is_the_slope_of_the_potential() {
         }
     }
     assert!(influence.flattest() >= -tau * 3.0 / 4.0 && influence.flattest() < 0.0);
-    // Projected, it keeps the sign of its argument and falls no faster than is asked.
-    let mut projected = s.clone();
-    projected.project_above(-1.5);
-    assert!(projected.keeps_signs() && projected.flattest() >= -1.5 && projected.knots() == s.knots());
     // No prox, and not taken for one.
     assert!(s.validate().is_err() && s.flattest() < 0.0);
     assert!(PiecewiseLinear::new(1, vec![0.1], vec![0.5, -0.1]).is_err());
@@ -120,22 +116,6 @@ fn what_is_minimised_is_strongly_convex_and_smooth() {
             let below = 0.5 * (at_x + at_y) - 0.125 * (1.0 - rho) * norm_squared(&apart);
             assert!(objective(&r, &middle, &z).0 <= below + 1e-12 * below.abs());
         }
-    }
-}
-
-/// Softer functions bend down by as much less, and what rises stays.
-#[test]
-fn softening_scales_the_modulus() {
-    for (seed, a) in [(0, 0.5), (1, 8.0)] {
-        let hard = network(a, seed);
-        let mut soft = hard.clone();
-        let Activation::PiecewiseLinear(functions) = &mut soft.activation else { panic!() };
-        functions.soften(0.3);
-        let [before, after] = [&hard, &soft].map(|limit| limit.modulus(&Reference, SIZE).unwrap());
-        assert!((after / before - 0.3).abs() < 1e-9, "{before} {after}");
-        let [hard, soft] =
-            [&hard, &soft].map(|limit| limit.activation.piecewise().unwrap().slopes().to_vec());
-        assert!(hard.iter().zip(&soft).all(|(h, s)| if *h >= 0.0 { h == s } else { *s < 0.0 && s > h }));
     }
 }
 

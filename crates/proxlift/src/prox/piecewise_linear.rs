@@ -15,9 +15,6 @@
 use super::{Prox, threshold::cast};
 use crate::{Real, Result};
 
-/// What functions that fall may fall to, as a share of what they rose to: more than rounding takes away.
-const LEAST_SHARE: f64 = 0.02;
-
 /// Piecewise-linear activations, one for each feature; the paper's clip is the one that starts all training.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PiecewiseLinear<T> {
@@ -121,12 +118,6 @@ impl<T: Real> PiecewiseLinear<T> {
 
     /// Puts the knots in order and the slopes between 0 and 1, so that every activation is a prox.
     pub fn project(&mut self) {
-        self.project_above(T::zero());
-    }
-
-    /// Puts the knots in order and the slopes between `least` and 1, and lets no function fall below a small share of what it rose to: as
-    /// the slope of a potential it stays positive, so that this has its minimum at zero.
-    pub fn project_above(&mut self, least_slope: T) {
         for knots in self.knots.chunks_exact_mut(self.pieces) {
             let mut least = T::zero();
             for knot in knots {
@@ -134,31 +125,7 @@ impl<T: Real> PiecewiseLinear<T> {
                 least = *knot;
             }
         }
-        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(least_slope).min(T::one()));
-        if least_slope >= T::zero() {
-            return;
-        }
-        let pieces = self.pieces;
-        for (knots, slopes) in self.knots.chunks_exact(pieces).zip(self.slopes.chunks_exact_mut(pieces + 1)) {
-            let (mut before, mut u, mut most) = (T::zero(), T::zero(), T::zero());
-            for (&knot, slope) in knots.iter().zip(&mut *slopes) {
-                let (width, least) = (knot - before, T::of(LEAST_SHARE) * most);
-                if width > T::zero() && u + *slope * width < least {
-                    *slope = (least - u) / width;
-                }
-                u += *slope * width;
-                (before, most) = (knot, most.max(u));
-            }
-            slopes[pieces] = slopes[pieces].max(T::zero());
-        }
-    }
-
-    /// Where it falls, makes the [slope of `g`](PiecewiseLinear::influence) fall by so many times less.
-    pub fn soften(&mut self, factor: T) {
-        for slope in self.slopes.iter_mut().filter(|slope| **slope < T::zero()) {
-            let share = factor * *slope / (*slope - T::one());
-            *slope = -share / (T::one() - share);
-        }
+        self.slopes.iter_mut().for_each(|slope| *slope = slope.max(T::zero()).min(T::one()));
     }
 
     /// Makes the last slopes zero, so that `s` is bounded: `psi*` is then finite everywhere and grows like its argument.

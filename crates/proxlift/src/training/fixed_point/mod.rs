@@ -7,7 +7,9 @@
 //! S. Bai, J. Z. Kolter, V. Koltun, "Deep equilibrium models", 2019; B. Scellier, Y. Bengio, "Equilibrium propagation", 2017.
 
 mod adjoint;
+mod coordinates;
 mod gradient;
+mod influences;
 mod trainer;
 
 pub use gradient::{FixedPointGradients, FixedPointRule};

@@ -4,10 +4,11 @@
 //! then the limit cut off after `K` layers, and [`FixedPoint::of`] is the limit itself.
 
 use super::FixedPointRule;
+use super::coordinates::{self, STEEPEST};
+use super::influences::Influences;
 use crate::engine::{Engine, SampleLoss};
 use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
-use crate::prox::PiecewiseLinear;
 use crate::training::optimiser::Moments;
 use crate::training::{Batch, Descent, Metric, Report, Snapshot, Trainer};
 use crate::{Result, field::Field};
@@ -16,19 +17,8 @@ use std::sync::Arc;
 /// `tau ||L||^2` with inertia, whose norm is known to a third of a percent.
 const INERTIAL_STEP: f32 = 0.98;
 
-/// The steepest slope of activations, `p`. Potentials are then smooth, on a scale far below that of noise, and fixed points are
-/// reached at a known rate ([`Momentum`](crate::fixed_point::Momentum)). But of noise whose frequency `L* L` scales by `s ||L||^2` no
-/// more than the share `p s / (1 - p + p s)` is removed: with 0.95, a third of that with `s = 0.1` stays.
-const STEEPEST: f32 = 0.995;
-
 /// The side of pictures at whose edges the norm is looked for.
 const EDGE: usize = 40;
-
-/// The flattest slope of activations of weakly convex functions: there, potentials bend down by 0.97 of what one of them alone might.
-const FLATTEST: f32 = -32.0;
-
-/// What knots do not fall below: their logarithms are learned.
-const LEAST_KNOT: f32 = 1e-7;
 
 /// The settings of [`FixedPointTrainer`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +84,9 @@ impl FixedPointTrainer {
         norms.converge(&mut single);
         let theta = &limit.theta;
         let matrix = [theta.features(), theta.weights().len() / theta.features()];
-        let blocks = single.learned().flat_map(|s| [s.knots().len(), s.slopes().len()]);
+        let weak = options.weak > 0.0;
+        let learned = single.learned().map(|s| coordinates::of(s, limit.tau, weak).parameters());
+        let blocks: Vec<_> = learned.flatten().map(|block| block.len()).collect();
         let kronecker = options.descent.metric == Metric::Kronecker;
         let moments = Moments::new(
             std::iter::once(theta.weights().len()).chain(blocks),
@@ -138,17 +130,18 @@ impl FixedPointTrainer {
         }
     }
 
-    /// Keeps the modulus of weak convexity, on whole pictures, which are mirrored at their edges.
-    fn soften(&mut self, engine: &dyn Engine<f32>) -> Result<()> {
-        if self.options.weak == 0.0 {
-            return Ok(());
-        }
+    /// Keeps the modulus of weak convexity, on whole pictures, which are mirrored at their edges: potentials become wider.
+    fn widen(&mut self, engine: &dyn Engine<f32>) -> Result<()> {
         let theta = self.single.theta[1].clone();
         self.single.theta.fill(theta);
         let modulus = FixedPoint::of(&self.single)?.modulus(engine, (EDGE, EDGE))?;
         if modulus > self.options.weak {
-            let factor = (self.options.weak / modulus) as f32;
-            self.single.learned_mut().for_each(|activation| activation.soften(factor));
+            let tau = self.single.tau[0];
+            for activation in self.single.learned_mut() {
+                let mut influences = Influences::of(activation, tau);
+                influences.widen((modulus / self.options.weak) as f32);
+                *activation = influences.activation();
+            }
         }
         Ok(())
     }
@@ -164,17 +157,6 @@ impl FixedPointTrainer {
 fn root_mean_square(weights: &[f32]) -> f32 {
     let mean = weights.iter().map(|w| w * w).sum::<f32>() / weights.len().max(1) as f32;
     mean.sqrt().max(f32::MIN_POSITIVE)
-}
-
-/// How wide each piece is, in widths of the feature's first one, and at least as wide; the last one as all before it.
-fn widths(s: &PiecewiseLinear<f32>) -> Vec<f32> {
-    let of_feature = |knots: &[f32]| {
-        let first = knots[0].max(LEAST_KNOT);
-        let ends: Vec<f32> = std::iter::once(0.0).chain(knots.iter().copied()).collect();
-        let inner = ends.windows(2).map(|end| end[1] - end[0]).chain(knots.last().copied());
-        inner.map(|width| (width / first).max(1.0)).collect::<Vec<_>>()
-    };
-    s.knots().chunks_exact(s.pieces()).flat_map(of_feature).collect()
 }
 
 impl Trainer for FixedPointTrainer {
@@ -216,54 +198,38 @@ impl Trainer for FixedPointTrainer {
 
         let squares = matches!(metric, Metric::Diagonal | Metric::Kronecker).then_some(beta2);
         let (rate, scale) = (rate.at(progress), 1.0 / ranks.samples(batch.z.samples()) as f32);
-        let learns = self.single.learns_activations();
-        let activation = found.activation.as_ref().filter(|_| learns);
-        let Network { theta, activation: functions, .. } = &mut self.single;
-        let learned = functions[0].piecewise_mut().filter(|_| learns);
-        // Steps are shares: of the size of the weights, of each knot, whose logarithm is moved, and of what the first piece rises by.
-        let size = root_mean_square(theta[1].weights());
-        let mut parameters = vec![theta[1].weights().iter().map(|w| w / size).collect::<Vec<_>>()];
+        // Steps are shares of the size of the weights.
+        let weak = self.options.weak > 0.0;
+        let size = root_mean_square(limit.theta.weights());
+        let mut parameters = vec![limit.theta.weights().iter().map(|w| w / size).collect::<Vec<_>>()];
         let mut gradients = vec![found.theta.weights().iter().map(|g| g * size).collect::<Vec<_>>()];
-        if let Some((s, g)) = learned.as_ref().zip(activation) {
-            let knots = || s.knots().iter().map(|knot| knot.max(LEAST_KNOT));
-            parameters.push(knots().map(f32::ln).collect());
-            parameters.push(s.slopes().iter().zip(widths(s)).map(|(slope, width)| slope * width).collect());
-            gradients.push(knots().zip(&g.knots).map(|(knot, g)| knot * g).collect());
-            gradients.push(g.slopes.iter().zip(widths(s)).map(|(g, width)| g / width).collect());
+        let learned = self.single.learned().next().map(|s| coordinates::of(s, limit.tau, weak));
+        if let Some((learned, gradient)) = learned.as_ref().zip(found.activation.as_ref()) {
+            parameters.extend(learned.parameters());
+            gradients.extend(learned.gradients(gradient));
         }
         let blocks = parameters.iter_mut().map(Vec::as_mut_slice);
         let along = gradients.iter().map(Vec::as_slice);
         self.moments.descend(blocks, along, scale, rate as f32, (momentum, squares));
-        theta[1].weights_mut().iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
-        if let (Some(s), [_, logarithms, moved]) = (learned, &parameters[..]) {
-            let widths = widths(s);
-            let least = if self.options.weak > 0.0 { FLATTEST } else { 0.0 };
-            let [knots, slopes] = s.parts_mut();
-            slopes
-                .iter_mut()
-                .zip(moved.iter().zip(widths))
-                .for_each(|(slope, (rise, width))| *slope = (rise / width).min(STEEPEST).max(least));
-            knots.iter_mut().zip(logarithms).for_each(|(knot, log)| *knot = log.exp());
-        }
+        let weights = self.single.theta[1].weights_mut();
+        weights.iter_mut().zip(&parameters[0]).for_each(|(weight, w)| *weight = w * size);
         if self.options.zero_mean {
             self.single.theta[1].center();
         }
         // Of all `(L / c, g(c .))`, which are the same function, the one whose filters are as large as before.
         let c = root_mean_square(self.single.theta[1].weights()) / size;
         self.single.theta[1].weights_mut().iter_mut().for_each(|weight| *weight /= c);
-        self.single.scale_thresholds(c);
-        let before = self.single.tau[0] * c * c;
         self.norms.follow(&mut self.single);
-        // The step follows the norm; the function that is learned stays as it is.
-        let longer = self.single.tau[0] / before;
-        let flattest = if self.options.weak > 0.0 { FLATTEST } else { 0.0 };
-        for activation in self.single.learned_mut() {
-            *activation = activation.with_step(longer);
-            activation.project_above(flattest);
-            activation.flatten(STEEPEST);
-            activation.bound();
+        match learned {
+            Some(learned) => {
+                self.single.activation[0] =
+                    learned.activation(&parameters[1..], c, self.single.tau[0]).into();
+            }
+            None => self.single.scale_thresholds(c),
         }
-        self.soften(engine)?;
+        if weak {
+            self.widen(engine)?;
+        }
         self.spread(network);
         Ok(Report {
             loss: ranks.of_samples(found.loss, 1).iter().sum(),

@@ -30,8 +30,10 @@ const NEAR: FixedPointParams = FixedPointParams {
     adjoint_most: 40,
 };
 
-/// What is left of the gradient of a weakly convex problem, as a share of what was removed.
-const NEAR_DESCENT: f64 = 1e-2;
+/// Weakly convex problems have a condition that is worse by `1 / (1 - rho)`. Their tolerance is what is left of the gradient, as a share of
+/// what was removed.
+const NEAR_DESCENT: FixedPointParams =
+    FixedPointParams { tolerance: 3e-3, most: 600, adjoint_tolerance: 1e-2, adjoint_most: 400, ..NEAR };
 
 impl Method {
     /// The method of all settings, for filters held to a constraint; without a rate it backtracks.
@@ -71,7 +73,7 @@ impl Method {
         };
         let (zero_mean, warm) = (constraint.zero_mean, all.same_patches());
         let (loss, weak) = (all.loss.unwrap_or(SampleLoss::Norm), all.weakly_convex.unwrap_or(0.0));
-        let params = if weak > 0.0 { FixedPointParams { tolerance: NEAR_DESCENT, ..NEAR } } else { NEAR };
+        let params = if weak > 0.0 { NEAR_DESCENT } else { NEAR };
         Self::FixedPoint(FixedPointOptions { rule, loss, descent, params, warm, zero_mean, weak })
     }
 
