@@ -20,6 +20,11 @@ fn settings_without_sense() {
     refuses(&desk, &["--channels", "2"], &["--channels is 2"]);
     refuses(&desk, &["--channels", "4"], &["--channels is 4"]);
     refuses(&desk, &["--own-synthesis", "--tied"], &["--own-synthesis", "--tied"]);
+    refuses(&desk, &["--taught", "0.5"], &["--taught", "--teacher"]);
+    refuses(&desk, &["--teacher", "best", "--taught", "2"], &["share", "2", "at most 1"]);
+    refuses(&desk, &["--teacher", "best", "--rate", "backtracking"], &["--teacher", "--rate"]);
+    refuses(&desk, &["--teacher", "weakly-convex"], &["another teacher"]);
+    refuses(&desk, &["--teacher", "huge"], &["huge", "no such file"]);
     refuses(
         &desk,
         &["--own-synthesis", "--rate", "backtracking"],

@@ -52,6 +52,7 @@ const KINDS: &[&[&str]] = &[
     &["--theta-steps", "global", "--u-step", "minimiser"],
     &["--u", "persistent", "--inner", "2"],
     &["--u", "persistent", "--order", "simultaneous"],
+    &["--teacher", "small", "--taught", "0.5", "--metric", "kronecker"],
     &["--trainer", "sgd"],
     &["--trainer", "momentum"],
     &["--trainer", "adam"],

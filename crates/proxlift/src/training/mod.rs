@@ -18,6 +18,7 @@ pub mod rate_search;
 pub mod session;
 pub mod setup;
 pub mod stability;
+pub mod taught;
 pub mod trainer;
 mod validation;
 
@@ -38,5 +39,6 @@ pub use setup::{
     StepRule, fingerprint,
 };
 pub use stability::Stability;
+pub use taught::Taught;
 pub use trainer::{Batch, Report, Snapshot, Trainer};
 pub use validation::{Validation, ValidationScores};

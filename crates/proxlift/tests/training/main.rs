@@ -8,6 +8,7 @@ mod lbfb;
 mod majorants;
 mod norms;
 mod rates;
+mod taught;
 
 use proxlift::engine::Cpu;
 use proxlift::field::Field;

@@ -4,7 +4,8 @@ use super::{Config, Method, Start};
 use crate::dataset::{ImageSet, Levels, Pairs, PatchSpec, Patches};
 use crate::denoiser::Standard;
 use crate::model::{Model, Provenance};
-use crate::{Result, engine::SampleLoss, network::Network, training::Trainer};
+use crate::training::{Taught, Trainer};
+use crate::{Result, engine::SampleLoss, network::Network};
 use std::sync::Arc;
 
 /// Patches in an epoch, at least, unless their number is given.
@@ -54,7 +55,11 @@ impl Config {
 
     /// The trainer of `network`, for `samples` patches.
     pub fn trainer(&self, network: &Network<f32>, samples: usize) -> Result<Box<dyn Trainer + Send>> {
-        self.method.trainer(network, self.constraint, samples, self.seed)
+        let trainer = self.method.trainer(network, self.constraint, samples, self.seed)?;
+        Ok(match &self.teacher {
+            Some((teacher, share)) => Box::new(Taught::new(trainer, network, teacher.clone(), *share)?),
+            None => trainer,
+        })
     }
 
     /// The patches of `images`; without a number in the settings one for each image, but at least 1000.

@@ -1,7 +1,7 @@
 //! Given settings -> a complete, checked configuration: given settings over those of the preset.
 
 use super::relevance::{adapted, check_relevance, check_stable, without_useless};
-use super::start::{absolute_model, model_to_start_from};
+use super::start::{absolute_model, model_to_start_from, teacher};
 use super::{FilterConstraint, Method, Settings, StepRule};
 use crate::dataset::PatchNoise;
 use crate::network::{Architecture, Network};
@@ -55,6 +55,8 @@ pub struct Config {
     /// The rates to be tried, if it is a search.
     pub grid: Option<Grid>,
     pub(super) from: Option<Network<f32>>,
+    /// Another network to learn from, and for which share of the epochs.
+    pub(super) teacher: Option<(Network<f32>, f64)>,
 }
 
 /// The most patches, epochs and the like.
@@ -80,6 +82,7 @@ impl Config {
         let given = &Settings {
             rate: given.rate.or(search.then_some(StepRule::Grid)),
             from: given.from.as_deref().map(absolute_model).transpose()?,
+            teacher: given.teacher.as_deref().map(absolute_model).transpose()?,
             data: given.data.as_deref().map(absolute).transpose()?,
             noisy: given.noisy.as_deref().map(absolute).transpose()?,
             noise: given.noise.or(given.noisy.is_some().then_some(PatchNoise::Own)),
@@ -96,7 +99,8 @@ impl Config {
         }
         let name = given.preset.map_or(complete(all.trainer).to_string(), |preset| preset.to_string());
         (all.preset, all.out) = (None, None);
-        let config = Self::complete(name, without_useless(all), stable, from);
+        let teacher = teacher(&all)?;
+        let config = Self { teacher, ..Self::complete(name, without_useless(all), stable, from) };
         config.check()?;
         Ok(config)
     }
@@ -147,6 +151,7 @@ impl Config {
             name,
             settings: all,
             from,
+            teacher: None,
         }
     }
 

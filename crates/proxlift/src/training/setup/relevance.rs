@@ -103,6 +103,12 @@ pub(super) fn check_relevance(given: &Settings, all: &Settings) -> Result<()> {
     refuse!(convex && backtracks => "--convex takes steps with a --rate, not by backtracking: give a number");
     refuse!(convex && all.step_scale.is_some_and(|scale| scale != 1.0) =>
         "--convex needs steps that converge: leave --step-scale out");
+    refuse!(given.taught.is_some() && given.teacher.is_none() =>
+        "--taught is the share of the epochs that a --teacher has: give both or neither");
+    refuse!(given.teacher.is_some() && given.noisy.is_some() =>
+        "--teacher is for noise that the training adds itself: leave it or --noisy out");
+    refuse!(given.teacher.is_some() && backtracks =>
+        "--teacher is for steps with a --rate, not for backtracking");
     refuse!(given.from.is_some() && given.start.is_some() =>
         "--start is for a new network: leave it or --from out");
     if given.from.is_some() && given.lambda.is_some() {

@@ -230,6 +230,11 @@ settings! {
         trainer: Algorithm,
         /// How the error of a patch counts [default: squared, or norm with --convex].
         loss: SampleLoss,
+        /// Learn first what another model, built in or a file, makes of the noisy patches, then the clean ones: short trainings get
+        /// further.
+        teacher: PathBuf = "MODEL",
+        /// Share of the epochs that the teacher has [default: 0.7].
+        taught: f64,
         /// Passes over the patches.
         epochs: usize,
         /// Patches in a mini-batch.

@@ -18,11 +18,7 @@ pub(super) fn absolute_model(path: &Path) -> Result<PathBuf> {
 
 /// The network of a model, its thresholds adapted to the noise level; what the model is becomes part of `all` settings.
 pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Settings) -> Result<Network<f32>> {
-    let channels = if given.channels == Some(3) { Channels::Rgb } else { Channels::Grey };
-    let Model { mut network, sigma, .. } = match path.to_str() {
-        Some(name) => Model::open(name, channels)?,
-        None => Model::load(path)?,
-    };
+    let Model { mut network, sigma, .. } = open(path, given)?;
     if let Some(kernel) = given.kernel.filter(|kernel| *kernel > network.architecture().kernel) {
         network = network.widened(kernel)?;
     }
@@ -47,6 +43,25 @@ pub(super) fn model_to_start_from(path: &Path, given: &Settings, all: &mut Setti
         network.scale_thresholds((target / sigma) as f32);
     }
     Ok(network)
+}
+
+/// The share of the epochs that a teacher has.
+const TAUGHT: f64 = 0.7;
+
+/// The network to learn from, its thresholds adapted to the noise level, and for which share of the epochs.
+pub(super) fn teacher(all: &Settings) -> Result<Option<(Network<f32>, f64)>> {
+    let Some(path) = &all.teacher else { return Ok(None) };
+    let Model { mut network, sigma, .. } = open(path, all)?;
+    if let Some(target) = all.sigma.filter(|target| sigma > 0.0 && *target > 0.0 && *target != sigma) {
+        network.scale_thresholds((target / sigma) as f32);
+    }
+    Ok(Some((network, all.taught.unwrap_or(TAUGHT))))
+}
+
+/// A built-in model for these channels, or a file.
+fn open(path: &Path, given: &Settings) -> Result<Model> {
+    let channels = if given.channels == Some(3) { Channels::Rgb } else { Channels::Grey };
+    path.to_str().map_or_else(|| Model::load(path), |name| Model::open(name, channels))
 }
 
 fn settings_of(network: &Network<f32>) -> Settings {
