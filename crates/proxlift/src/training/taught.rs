@@ -28,13 +28,7 @@ impl Taught {
         teacher: Network<f32>,
         share: f64,
     ) -> Result<Self> {
-        refuse!(!(share > 0.0 && share <= 1.0) =>
-            "the share of the training that is taught is {share}, but it must be above 0 and at most 1");
-        let colours = [&teacher, network].map(|network| network.architecture().colours());
-        refuse!(colours[0] != colours[1] =>
-            "the teacher is for pictures of {} channels, but the network for {}", colours[0], colours[1]);
-        refuse!(teacher.redescends() =>
-            "weakly convex functions are solved for and have no layers to teach by: choose another teacher");
+        check(&teacher, share, network.architecture().colours())?;
         Ok(Self { teacher, share, trainer, visits: 0 })
     }
 
@@ -60,6 +54,17 @@ impl Taught {
         lesson.x.load(&apart(&made, size, stride))?;
         Ok(lesson)
     }
+}
+
+/// Refuses a teacher that cannot teach a network for pictures of so many channels, or not for this share of the training.
+pub(super) fn check(teacher: &Network<f32>, share: f64, colours: usize) -> Result<()> {
+    refuse!(!(share > 0.0 && share <= 1.0) =>
+        "the share of the training that is taught is {share}, but it must be above 0 and at most 1");
+    let own = teacher.architecture().colours();
+    refuse!(own != colours => "the teacher is for pictures of {own} channels, but the network for {colours}");
+    refuse!(teacher.redescends() =>
+        "weakly convex functions are solved for and have no layers to teach by: choose another teacher");
+    Ok(())
 }
 
 impl Trainer for Taught {

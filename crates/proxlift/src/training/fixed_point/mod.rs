@@ -10,6 +10,7 @@ mod adjoint;
 mod coordinates;
 mod gradient;
 mod influences;
+mod knots;
 mod trainer;
 
 pub use gradient::{FixedPointGradients, FixedPointRule};

@@ -4,11 +4,13 @@
 //! then the limit cut off after `K` layers, and [`FixedPoint::of`] is the limit itself.
 
 use super::FixedPointRule;
-use super::coordinates::{self, STEEPEST};
+use super::coordinates::{Coordinates, STEEPEST};
 use super::influences::Influences;
+use super::knots::Knots;
 use crate::engine::{Engine, SampleLoss};
 use crate::fixed_point::{Acceleration, FixedPoint, FixedPointParams};
 use crate::network::{Network, Norms, STEP};
+use crate::prox::PiecewiseLinear;
 use crate::training::optimiser::Moments;
 use crate::training::{Batch, Descent, Metric, Report, Snapshot, Trainer};
 use crate::{Result, field::Field};
@@ -85,7 +87,7 @@ impl FixedPointTrainer {
         let theta = &limit.theta;
         let matrix = [theta.features(), theta.weights().len() / theta.features()];
         let weak = options.weak > 0.0;
-        let learned = single.learned().map(|s| coordinates::of(s, limit.tau, weak).parameters());
+        let learned = single.learned().map(|s| coordinates(s, limit.tau, weak).parameters());
         let blocks: Vec<_> = learned.flatten().map(|block| block.len()).collect();
         let kronecker = options.descent.metric == Metric::Kronecker;
         let moments = Moments::new(
@@ -203,7 +205,7 @@ impl Trainer for FixedPointTrainer {
         let size = root_mean_square(limit.theta.weights());
         let mut parameters = vec![limit.theta.weights().iter().map(|w| w / size).collect::<Vec<_>>()];
         let mut gradients = vec![found.theta.weights().iter().map(|g| g * size).collect::<Vec<_>>()];
-        let learned = self.single.learned().next().map(|s| coordinates::of(s, limit.tau, weak));
+        let learned = self.single.learned().next().map(|s| coordinates(s, limit.tau, weak));
         if let Some((learned, gradient)) = learned.as_ref().zip(found.activation.as_ref()) {
             parameters.extend(learned.parameters());
             gradients.extend(learned.gradients(gradient));
@@ -254,4 +256,9 @@ impl Trainer for FixedPointTrainer {
         }
         Ok(())
     }
+}
+
+/// What is moved of `activation`, for the step `tau`: of a weakly convex function or of a convex one.
+fn coordinates(activation: &PiecewiseLinear<f32>, tau: f32, weak: bool) -> Box<dyn Coordinates> {
+    if weak { Box::new(Influences::of(activation, tau)) } else { Box::new(Knots::of(activation, tau)) }
 }

@@ -2,6 +2,7 @@
 
 use super::{FilterConstraint, Settings};
 use crate::model::{BuiltIn, Model};
+use crate::training::taught::check as check_teacher;
 use crate::{Error, Result, image::Channels, network::Network, operator::Filters};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +56,9 @@ pub(super) fn teacher(all: &Settings) -> Result<Option<(Network<f32>, f64)>> {
     if let Some(target) = all.sigma.filter(|target| sigma > 0.0 && *target > 0.0 && *target != sigma) {
         network.scale_thresholds((target / sigma) as f32);
     }
-    Ok(Some((network, all.taught.unwrap_or(TAUGHT))))
+    let share = all.taught.unwrap_or(TAUGHT);
+    check_teacher(&network, share, all.channels.unwrap_or(1))?;
+    Ok(Some((network, share)))
 }
 
 /// A built-in model for these channels, or a file.
