@@ -249,6 +249,20 @@ fn convex_priors_need_no_tuning() {
     }
 }
 
+/// Edges cost a function less that bends down: it restores more where it counts at the level of what the data leave uncertain.
+#[test]
+fn weakly_convex_priors_restore_more_than_convex_ones() {
+    let clean = scene(64, Channels::Grey);
+    for (kernel, sigma) in [("motion:9,30", 0.01), ("gaussian:1.6", 0.02)] {
+        let blur = Degradation::Blur(kernel.parse().unwrap());
+        let blur = Restorer::new(blur).border(Border::Circular).sigma(sigma);
+        let seen = add_gaussian(&blur.degrade(&clean).unwrap(), sigma as f32, 1, 0).unwrap();
+        let by = |prior| score(&clean, &blur.clone().prior(prior).restore(&seen).unwrap().image);
+        let (convex, weak) = (by(Prior::Convex(None)), by(Prior::WeaklyConvex));
+        assert!(weak > convex + 0.1, "{kernel}: {convex} {weak}");
+    }
+}
+
 #[test]
 fn levels_fall_by_the_same_factor() {
     let levels = Schedule { steps: 5, first: 0.16, last: 0.01, lambda: 0.2, remembers: false }.levels();

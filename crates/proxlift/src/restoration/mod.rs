@@ -372,8 +372,10 @@ impl Restorer {
                     "counts need a convex prior: this one is weakly convex");
                 let engine = engine::standard();
                 let weight = self.weight.map_or_else(|| self.usual_weight(sigma), Ok)?;
-                let limit = variational::adapted(self.convex(kind), forward, self.strength * sigma)?;
-                let limit = limit.weighted(weight as f32)?;
+                // A function that grows like a norm counts `w` times at the level `sigma` as it does `w^2` times at `sigma / w`, the level
+                // of what the data leave uncertain. One that bends down is at its best there.
+                let limit = variational::adapted(self.convex(kind), forward, self.strength * sigma / weight)?;
+                let limit = limit.weighted((weight * weight) as f32)?;
                 let regulariser = limit.regulariser(&*engine, forward.scene)?;
                 let mut watch = |at: &Reached| {
                     residuals.push(at.residual);
