@@ -2,9 +2,13 @@
 
 use proxlift::team::Ranks;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// This process among all: its rank, then machine and process id of each.
 static ALL: OnceLock<(usize, Vec<(String, u32)>)> = OnceLock::new();
+
+/// Whether this process has told what happened.
+static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Makes the processes known to each other.
 pub fn meet(ranks: &Ranks) {
@@ -25,9 +29,17 @@ fn machine() -> String {
     format!("{} {}", name.trim(), space.display())
 }
 
+/// This process has told what happened, and is about to end the others: the signal that ends all is none to tell of.
+pub fn has_told() {
+    TOLD.store(true, Ordering::SeqCst);
+}
+
 /// Whether this process tells what happened: the first one, or the next on its machine if that is gone. Where the first one is
 /// alone on its machine, nobody can see whether it is gone, and the next one tells too.
 pub fn is_speaker() -> bool {
+    if TOLD.load(Ordering::SeqCst) {
+        return false;
+    }
     let Some((rank, all)) = ALL.get() else { return true };
     let beside = |a: usize, b: usize| all[a].0 == all[b].0;
     let before = 0..*rank;

@@ -121,6 +121,7 @@ fn finish<E: Into<anyhow::Error>>(
     };
     // What comes now is only noise: the others end, or are ended.
     output::be_silent();
+    neighbours::has_told();
     if ranks.size() > 1 && ending == Ending::Unknown {
         abort(BAD_INPUT.into());
     }
